@@ -266,8 +266,8 @@ async fn a_model_starts_a_login_and_the_tools_appear() {
     assert_eq!(
         text,
         format!(
-            "Ask the user to open this address in a browser and to log in:\n\n{url}\n\nIt is open for 10 minutes. \
-             The tools of the server guarded are there as soon as the user has logged in."
+            "Ask the user to open this address in a browser and to log in:\n\n{url}\n\nIt is valid for 10 minutes. \
+             The tools of the server guarded become available once the user has logged in."
         )
     );
     // Repeated calls return the same login.
@@ -340,7 +340,7 @@ async fn no_login_outlives_its_host() {
 async fn a_host_that_cannot_log_in_refers_to_the_command() {
     let (_server, host) = host(Script::default(), None).await;
     let expected = "The server guarded requires a login. Ask the user to run `switchboard mcp login guarded`; its tools \
-                    are there as soon as that is done.";
+                    become available after that.";
     assert_eq!(authenticate(&host).await, (true, expected.to_owned()));
 }
 

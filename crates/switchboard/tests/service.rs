@@ -659,7 +659,7 @@ async fn a_stateful_client_is_asked_by_requests() {
     );
     client.end().await;
 
-    let unable = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"the server has to ask, and the client does not offer elicitation","data":{"requiredCapabilities":{"elicitation":{}}}}}"#;
+    let unable = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"the server needs client input, but the client does not offer elicitation","data":{"requiredCapabilities":{"elicitation":{}}}}}"#;
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}"#;
     check(Some("2025-06-18"), call, &[unable]).await;
 }
@@ -695,7 +695,7 @@ async fn a_stateless_client_is_asked_within_the_answer() {
         ),
         (
             r#""requestState":"forged","#.to_owned(),
-            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"the requestState is not one that this server has given"}}"#.to_owned(),
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"the requestState was not issued by this server"}}"#.to_owned(),
         ),
     ] {
         check(None, &call(&more), &[&expected]).await;

@@ -309,7 +309,7 @@ async fn what_comes_of_pages_to_visit() {
     let wanted = "the call of shop/buy failed: pay first (code -32042)";
     check(one(), 2, accept(), Err(wanted), (2, 1)).await;
     // A no is a no, also to the pages that would follow.
-    let declined = "the call of shop/buy failed: the server wants a page to be visited first, and that was declined";
+    let declined = "the call of shop/buy failed: the server requires a page to be visited first, and that was declined";
     check(
         two.clone(),
         1,
@@ -318,7 +318,7 @@ async fn what_comes_of_pages_to_visit() {
         (1, 1),
     )
     .await;
-    let cancelled = "the call of shop/buy failed: the server wants a page to be visited first, and that was cancelled";
+    let cancelled = "the call of shop/buy failed: the server requires a page to be visited first, and that was cancelled";
     check(
         two,
         1,

@@ -1,4 +1,4 @@
-//! How long to wait before trying again.
+//! Exponential backoff with jitter for reconnect attempts.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use crate::options::Backoff;
 
 impl Backoff {
-    /// The wait before an attempt, counted from zero: the initial wait, multiplied by the factor each time up to the
-    /// longest, less up to half of it at random, so that servers that went down together do not come back in step.
+    /// The wait before an attempt, counted from zero: the initial wait, multiplied by the factor per attempt up to the
+    /// longest, minus up to half at random, so that servers that failed together do not reconnect in step.
     pub(super) fn before_attempt(&self, attempt: u32) -> Duration {
         let times = self.factor.powi(i32::try_from(attempt).unwrap_or(i32::MAX));
         let full = self.initial.as_secs_f64() * times;
-        // Compared as numbers: a product without bound is no duration.
+        // Compared as floats: an overflowing product cannot be converted to a `Duration`.
         let full = if full < self.longest.as_secs_f64() {
             Duration::from_secs_f64(full)
         } else {
@@ -20,15 +20,15 @@ impl Backoff {
         full.mul_f64(1.0 - chance() / 2.0)
     }
 
-    /// How long a connection must have lasted for the next loss to count as the first.
+    /// How long a connection must have lasted for the attempts to be counted from zero again.
     pub(super) fn proven(&self) -> Duration {
         self.longest
     }
 }
 
-/// A number from zero up to one.
+/// A random number in [0, 1).
 fn chance() -> f64 {
-    // Each `RandomState` has keys of its own, which is all the randomness this needs.
+    // Each `RandomState` has its own random keys, which is random enough here.
     let random = RandomState::new().hash_one(0_u8);
     f64::from(u32::try_from(random >> 32).unwrap_or_default()) / (f64::from(u32::MAX) + 1.0)
 }

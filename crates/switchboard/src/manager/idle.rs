@@ -1,6 +1,6 @@
-//! Servers that nobody uses: when one has rested long enough to be ended, and what of it stays.
+//! Idle shutdown: stops servers after their idle timeout.
 //!
-//! A server that is ended for want of use is no failure: its tools stay in the catalogue, and the next use connects it.
+//! An idle server has not failed: its tools stay in the catalogue, and the next use connects it again.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use crate::catalog::ServerTools;
 use crate::names::ServerName;
 use crate::peer::Peer;
 
-/// What a server that rests still offers.
+/// The offer of an idle server.
 #[derive(Clone)]
 pub(super) struct Kept {
     pub(super) tools: Arc<ServerTools>,
@@ -25,21 +25,21 @@ pub(super) struct Kept {
 impl Kept {
     pub(super) fn of(connected: &ConnectedState) -> Self {
         let instructions = connected.peer.facts().instructions.as_deref();
-        let shown = instructions.filter(|_| !connected.tools.withholds_instructions());
+        let instructions = instructions.filter(|_| !connected.tools.withholds_instructions());
         Self {
             tools: Arc::clone(&connected.tools),
-            instructions: shown.map(Arc::from),
+            instructions: instructions.map(Arc::from),
         }
     }
 }
 
-/// How many looks are taken within the time that a server may rest. It rests longer by one part at most.
+/// Checks per idle timeout. A server is stopped late by at most one such fraction.
 const LOOKS: u32 = 8;
-/// The least time between two looks.
+/// Shortest interval between two checks.
 const SHORTEST_LOOK: Duration = Duration::from_millis(10);
 
 impl Connection {
-    /// Waits until nobody has used the connection for as long as its server may rest, and closes it to requests.
+    /// Waits until the connection has been idle for its server's timeout, then closes it to new requests.
     pub(super) async fn unused(&self, peer: &Peer) {
         let mut limits = self.idle_shutdown.clone();
         let mut uses = peer.uses();
@@ -57,12 +57,12 @@ impl Connection {
                 () = look => {}
                 changed = limits.changed() => match changed {
                     Ok(()) => continue,
-                    // The server is gone, and the connection with it.
+                    // The server was removed, and the connection goes with it.
                     Err(_) => pending().await,
                 },
             }
             let asked = peer.uses();
-            // What differs from its pin waits for an approval, which only a connection notices.
+            // An offer that differs from its pin awaits approval, which only a live connection detects.
             let is_wanted = !self.subscriptions.borrow().is_empty()
                 || self.pins_wait.load(Ordering::Acquire)
                 || peer.is_in_use();
@@ -77,25 +77,25 @@ impl Connection {
 }
 
 impl Manager {
-    /// Lets a server rest that nobody uses.
+    /// Moves a connected server to the idle state.
     pub(super) fn rest(&mut self, name: &ServerName) {
         let Some(managed) = self.servers.get(name) else {
             return;
         };
         if let ConnectionState::Connected(connected) = &managed.state {
             let kept = Kept::of(connected);
-            tracing::debug!(server = %name, "ended, because nobody uses it");
+            tracing::debug!(server = %name, "stopped: idle timeout");
             self.set_state(name, ConnectionState::Resting(kept), None);
         }
     }
 
-    /// Connects a server that waits for its use; any other is left alone.
+    /// Connects a server that waits for its first or next use; any other is left alone.
     pub(super) fn use_begins(&mut self, name: &ServerName) {
         match self.servers.get(name).map(|managed| &managed.state) {
             Some(ConnectionState::Held | ConnectionState::Lazy) => {
                 self.connect(name, 0, Duration::ZERO);
             }
-            // It was there before, so it is tried again if that fails.
+            // It has been connected before, so a failure is retried.
             Some(ConnectionState::Resting(_)) => self.connect(name, 1, Duration::ZERO),
             _ => {}
         }
@@ -103,7 +103,7 @@ impl Manager {
 }
 
 impl ConnectionState {
-    /// What is offered though there is no connection.
+    /// The offer of a server that is not connected.
     pub(super) fn kept(&self) -> Option<&Kept> {
         match self {
             Self::Resting(kept) => Some(kept),
@@ -112,7 +112,7 @@ impl ConnectionState {
         }
     }
 
-    /// Drops what is offered without a connection, because it no longer holds; whether there was any.
+    /// Drops the offer of a server that is not connected, because it is outdated; returns whether there was one.
     pub(super) fn forget_kept(&mut self) -> bool {
         match self {
             Self::Resting(_) => {

@@ -1,7 +1,7 @@
-//! A server that a package runner may have to install first: how long it may take, and what is told meanwhile.
+//! Deadline of a server start, extended while a package runner installs the server.
 //!
-//! Owns the deadline of a start. A runner such as `npx` may need minutes the first time, and one that is killed in the
-//! middle can leave its cache broken; so as long as it makes progress, it is not given up.
+//! A runner such as `npx` may need minutes the first time, and killing it half way can corrupt its cache. As long as it
+//! makes progress, it is not timed out.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -15,27 +15,27 @@ use super::connection::Connection;
 use crate::events::{Event, LogSource};
 use crate::peer::OpenStep;
 
-/// How often progress is looked for.
+/// Interval between two progress checks.
 const LOOK: Duration = Duration::from_secs(1);
-/// The least time between two looks.
+/// Shortest interval between two checks.
 const SHORTEST_LOOK: Duration = Duration::from_millis(10);
-/// A start that is faster is no installation.
+/// A start that takes less time is not reported as an installation.
 const NOTICED: Duration = Duration::from_secs(2);
 
-/// What is seen of a start from outside.
+/// Progress indicators of a start, readable from outside its task.
 #[derive(Debug, Default)]
 pub(super) struct Signs {
-    /// The process of the server, 0 before it runs.
+    /// Id of the server process; 0 before it runs.
     pub(super) process: AtomicU32,
-    /// Lines that it has written and that are no messages.
+    /// Lines of output that are not messages.
     pub(super) lines: AtomicU64,
-    /// The step that the start has come to.
+    /// The current [`OpenStep`](crate::peer::OpenStep).
     pub(super) step: AtomicU8,
 }
 
 impl Connection {
-    /// Waits for a start, for as long as it may take; how long that was, if it is not over by then. The permit is given
-    /// back when it turns out that something is being installed: others do not wait for that.
+    /// Runs a start until its deadline; on timeout, returns the time elapsed. The permit is released once an
+    /// installation is detected, so that other servers do not wait for it.
     pub(super) async fn within_deadline<T>(
         &self,
         start: impl Future<Output = T>,
@@ -44,9 +44,9 @@ impl Connection {
     ) -> Result<T, Duration> {
         let mut permit = Some(permit);
         let mut start = pin!(start);
-        let begun = Instant::now();
+        let started = Instant::now();
         let patience = self.spec.startup_timeout;
-        let mut deadline = begun + patience;
+        let mut deadline = started + patience;
         let may_install = self.spec.connector.may_install();
         let mut looks = interval(LOOK.min(patience / 4).max(SHORTEST_LOOK));
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -55,24 +55,24 @@ impl Connection {
         loop {
             tokio::select! {
                 outcome = &mut start => return Ok(outcome),
-                () = sleep_until(deadline) => return Err(begun.elapsed()),
+                () = sleep_until(deadline) => return Err(started.elapsed()),
                 _ = looks.tick(), if may_install => {
                     let now = seen.look(signs).await;
                     let has_answered = signs.step.load(Ordering::Relaxed) >= OpenStep::List as u8;
                     if !now || has_answered {
                         continue;
                     }
-                    // What makes progress may go on, up to what an installation may take in all.
-                    let limit = begun + self.settings.install_timeout.max(patience);
+                    // Progress extends the deadline, up to the maximum time of an installation.
+                    let limit = started + self.settings.install_timeout.max(patience);
                     deadline = deadline.max((Instant::now() + patience).min(limit));
-                    if begun.elapsed() < NOTICED {
+                    if started.elapsed() < NOTICED {
                         continue;
                     }
                     drop(permit.take());
                     if !std::mem::replace(&mut is_told, true) {
                         self.report(Report::Installing(true)).await;
                     }
-                    self.tell_of_installation(begun.elapsed());
+                    self.tell_of_installation(started.elapsed());
                 }
             }
         }
@@ -95,7 +95,7 @@ impl Connection {
     }
 }
 
-/// What was seen at the last look.
+/// State at the last check.
 #[derive(Debug, Default)]
 struct Seen {
     lines: u64,
@@ -104,7 +104,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether there was progress since the last look.
+    /// Whether there was progress since the last check.
     async fn look(&mut self, signs: &Signs) -> bool {
         let lines = signs.lines.load(Ordering::Relaxed);
         let has_written = lines > std::mem::replace(&mut self.lines, lines);
@@ -119,8 +119,8 @@ impl Seen {
         if process == 0 {
             return false;
         }
-        let looked = tokio::task::spawn_blocking(move || Activity::of(process));
-        let Ok(now) = looked.await else {
+        let measured = tokio::task::spawn_blocking(move || Activity::of(process));
+        let Ok(now) = measured.await else {
             return false;
         };
         let has_worked = self

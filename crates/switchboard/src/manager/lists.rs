@@ -1,7 +1,7 @@
-//! What a connected server has listed, kept as long as it may be.
+//! Cache of the lists that a connected server returned.
 //!
-//! One per connection, so that a reconnect drops everything. A fetch that began before the list was known to
-//! have changed never overwrites what came after.
+//! One per connection, so that a reconnect drops everything. A fetch that started before a change notification never
+//! overwrites a later one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,31 +14,30 @@ use crate::json::SharedJson;
 use crate::peer::{ListKind, PageLimits, Pages, Peer, RequestError};
 use crate::pins::ContentKind;
 
-/// The lists of one connection.
 #[derive(Debug)]
 pub(crate) struct Lists {
     peer: Peer,
-    /// How long a list is believed when the server does not say.
+    /// Lifetime of a list without a cache hint from the server.
     time_to_live: Duration,
     slots: Mutex<HashMap<ListKind, Slot>>,
     compared: Mutex<HashMap<ContentKind, Compared>>,
 }
 
-/// A list of prompts or templates that was compared with its pins.
+/// A list of prompts or templates after comparison with its pins.
 #[derive(Debug)]
 struct Compared {
     /// The list as the server sent it.
     listed: Arc<Pages>,
-    /// Which write the pins came from.
+    /// Revision of the pins compared with.
     revision: Revision,
-    /// The list without what is withheld.
+    /// The list without withheld items.
     admitted: Arc<Pages>,
 }
 
 #[derive(Debug, Default)]
 struct Slot {
-    kept: Option<Kept>,
-    /// How often the list was known to have changed.
+    cached: Option<Kept>,
+    /// Incremented on each change notification.
     version: u64,
 }
 
@@ -58,19 +57,19 @@ impl Lists {
         }
     }
 
-    /// The list, from memory while it is fresh.
+    /// Returns the list from the cache while it is fresh, else fetches it.
     pub(crate) async fn get(
         &self,
         kind: ListKind,
         deadline: Duration,
     ) -> Result<Arc<Pages>, RequestError> {
-        if let Some(kept) = self.fresh(kind) {
-            return Ok(kept);
+        if let Some(cached) = self.fresh(kind) {
+            return Ok(cached);
         }
         self.fetch(kind, deadline, |_| None).await
     }
 
-    /// The list, from the server. Each page is read as it comes, as [`Peer::list_reading`] says.
+    /// Fetches the list from the server. `read` is called for each page as described at [`Peer::list_reading`].
     pub(crate) async fn fetch(
         &self,
         kind: ListKind,
@@ -92,7 +91,7 @@ impl Lists {
         let mut slots = self.slots();
         let slot = slots.entry(kind).or_default();
         if slot.version == version {
-            slot.kept = Some(Kept {
+            slot.cached = Some(Kept {
                 pages: Arc::clone(&pages),
                 until: Instant::now() + time_to_live,
             });
@@ -100,7 +99,7 @@ impl Lists {
         Ok(pages)
     }
 
-    /// What came of comparing this very list with pins of this revision, if that was done before.
+    /// The cached result of comparing this very list with pins of this revision.
     pub(crate) fn compared(
         &self,
         kind: ContentKind,
@@ -113,7 +112,7 @@ impl Lists {
         is_same.then(|| Arc::clone(&known.admitted))
     }
 
-    /// Keeps what came of a comparison. Without a revision nothing is kept: the next use compares again.
+    /// Caches the result of a comparison. Without a revision nothing is cached, and the next use compares again.
     pub(crate) fn set_compared(
         &self,
         kind: ContentKind,
@@ -135,13 +134,13 @@ impl Lists {
         };
     }
 
-    /// Notes that the list has changed. Templates change with the resources.
+    /// Invalidates the list. Templates change together with the resources.
     pub(crate) fn changed(&self, kind: ListKind) {
         let mut slots = self.slots();
         let mut drop_list = |kind| {
             let slot: &mut Slot = slots.entry(kind).or_default();
             slot.version += 1;
-            slot.kept = None;
+            slot.cached = None;
         };
         drop_list(kind);
         if kind == ListKind::Resources {
@@ -149,20 +148,20 @@ impl Lists {
         }
     }
 
-    /// When the list goes stale, if it is kept.
+    /// Time at which the cached list goes stale; `None` if it is not cached.
     pub(crate) fn fresh_until(&self, kind: ListKind) -> Option<Instant> {
         let slots = self.slots();
-        let kept = slots.get(&kind)?.kept.as_ref()?;
-        Some(kept.until)
+        let cached = slots.get(&kind)?.cached.as_ref()?;
+        Some(cached.until)
     }
 
     fn fresh(&self, kind: ListKind) -> Option<Arc<Pages>> {
         let slots = self.slots();
-        let kept = slots.get(&kind)?.kept.as_ref()?;
-        (Instant::now() < kept.until).then(|| Arc::clone(&kept.pages))
+        let cached = slots.get(&kind)?.cached.as_ref()?;
+        (Instant::now() < cached.until).then(|| Arc::clone(&cached.pages))
     }
 
-    /// Whether the server has such a list, or did not say.
+    /// Whether the server offers this list, or did not declare its capabilities.
     fn is_offered(&self, kind: ListKind) -> bool {
         let Some(capabilities) = &self.peer.facts().capabilities else {
             return true;

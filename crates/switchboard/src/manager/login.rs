@@ -1,8 +1,7 @@
-//! Servers that want a login: the one tool they have meanwhile, which begins a login where the host can, and how
-//! a login by whomever is noticed.
+//! Servers that require a login: the `authenticate` tool, and detecting a login, possibly by another process.
 //!
-//! The tool stands in the catalogue in place of the server's own, so that a model that looks for them finds out what is
-//! missing instead of finding nothing.
+//! The tool replaces the server's own tools in the catalogue, so that a model that searches for them learns that a
+//! login is missing.
 
 use std::time::Duration;
 
@@ -20,7 +19,6 @@ use crate::status::ServerState;
 
 use super::{ConnectionState, Manager};
 
-/// The name of the tool.
 pub(crate) const AUTHENTICATE: &str = "authenticate";
 
 /// The tools of a server that requires a login.
@@ -44,10 +42,10 @@ pub(super) fn tools(server: &ServerName) -> ServerTools {
     )
 }
 
-/// What the tool answers, and whether that is an error. A login that has begun goes on in the background, and the server
-/// is connected anew as soon as it is there.
+/// The result of the tool, and whether it is an error. A started login continues in the background, and the server is
+/// reconnected when it completes.
 pub(crate) async fn answer(host: &Host, server: &ServerName) -> (SharedJson, bool) {
-    let begun = match &host.options().logins {
+    let started = match &host.options().logins {
         Some(logins) => logins.begin(server).await,
         None => Ok(None),
     };
@@ -56,30 +54,30 @@ pub(crate) async fn answer(host: &Host, server: &ServerName) -> (SharedJson, boo
         event: "begin",
         succeeded,
     };
-    match &begun {
+    match &started {
         Ok(None) => {}
-        begun => host.options().gate.note(noted(begun.is_ok())),
+        started => host.options().gate.note(noted(started.is_ok())),
     }
-    let (text, is_error) = match begun {
-        Ok(Some(begun)) => {
-            let minutes = begun.patience.as_secs().div_ceil(60);
-            let before = begun.failed_before.map_or_else(String::new, |why| {
+    let (text, is_error) = match started {
+        Ok(Some(started)) => {
+            let minutes = started.patience.as_secs().div_ceil(60);
+            let before = started.failed_before.map_or_else(String::new, |why| {
                 format!("The login before this one failed: {}. ", neutralise(&why))
             });
-            if let Some(done) = begun.done {
+            if let Some(done) = started.done {
                 host.restart_after(server, done);
             }
             let text = format!(
-                "{before}Ask the user to open this address in a browser and to log in:\n\n{}\n\nIt is open for \
-                 {minutes} minutes. The tools of the server {server} are there as soon as the user has logged in.",
-                begun.url
+                "{before}Ask the user to open this address in a browser and to log in:\n\n{}\n\nIt is valid for \
+                 {minutes} minutes. The tools of the server {server} become available once the user has logged in.",
+                started.url
             );
             (text, false)
         }
         Ok(None) => {
             let text = format!(
                 "The server {server} requires a login. Ask the user to run `switchboard mcp login {server}`; its tools \
-                 are there as soon as that is done."
+                 become available after that."
             );
             (text, true)
         }
@@ -88,7 +86,7 @@ pub(crate) async fn answer(host: &Host, server: &ServerName) -> (SharedJson, boo
             let hint = hint.map_or_else(String::new, |hint| format!(" Hint: {hint}."));
             let error = error.to_string();
             let text = format!(
-                "The login to the server {server} could not begin: {}.{hint}",
+                "The login to the server {server} could not start: {}.{hint}",
                 neutralise(&error)
             );
             (text, true)
@@ -99,14 +97,14 @@ pub(crate) async fn answer(host: &Host, server: &ServerName) -> (SharedJson, boo
 }
 
 impl Manager {
-    /// Notes whether a login, by whomever, will show in what is remembered.
+    /// Records whether a login by any process will clear the stored `needs_auth` flag.
     pub(super) fn expect_login(&mut self, name: &ServerName, is_expected: bool) {
         if let Some(managed) = self.servers.get_mut(name) {
             managed.expects_login = is_expected;
         }
     }
 
-    /// Tells of a login that has led to a connection.
+    /// Sends an event for a login that led to a connection.
     pub(super) fn note_login(&mut self, name: &ServerName, now: &ServerState) {
         let Some(managed) = self.servers.get_mut(name) else {
             return;
@@ -124,8 +122,8 @@ impl Manager {
         }
     }
 
-    /// Connects the servers again of which it is no longer remembered that they want a login: somebody has logged in,
-    /// perhaps in another process, or so much time has passed that it is worth another try.
+    /// Reconnects servers whose stored `needs_auth` flag is gone: a user has logged in, perhaps in another process, or
+    /// the flag has expired and a retry is due.
     pub(super) async fn look_for_logins(&mut self) {
         let waiting: Vec<(ServerName, ConnectionKey)> = self
             .servers

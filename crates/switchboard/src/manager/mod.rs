@@ -1,9 +1,9 @@
-//! The one owner of all servers' states.
+//! The manager: the single owner of the states of all servers.
 //!
-//! Owns the map from names to states and the snapshot everybody else reads. Commands and reports come in, states and
-//! events go out; [`Manager::set_state`] is the only place that writes a state. A state's variant owns that state's
-//! task, so leaving a state ends it. What a task of an earlier connection reports is dropped by its generation.
-//! Calls never pass through here.
+//! Owns the map from names to states and publishes snapshots of it. Commands and reports come in, states and events go
+//! out; [`Manager::set_state`] is the only place that writes a state. A state's variant owns that state's task, so
+//! leaving the state stops the task. Reports of an earlier connection are dropped by their generation. Calls never pass
+//! through here.
 
 pub(crate) mod backoff;
 pub(crate) mod connection;
@@ -47,74 +47,64 @@ use lists::Lists;
 
 pub(crate) use view::{Live, View};
 
-/// What a connection's task reports.
+/// Report of a connection's task.
 #[derive(Debug)]
 pub(crate) enum Report {
-    /// It has left the queue.
     Begun,
-    /// It is connected.
     Established(Box<Established>),
-    /// It could not be connected.
     Failed(Box<Failure>),
-    /// It was connected and is no longer.
+    /// It was connected and the connection was lost.
     Lost(Failure),
-    /// Nobody has used it for so long that it was ended.
+    /// It was stopped after its idle timeout.
     Unused,
-    /// Its tools have been listed again.
+    /// Its tools were listed again.
     Tools(Arc<ServerTools>),
-    /// One of its other lists has changed.
+    /// Another of its lists has changed.
     ListChanged(ListKind),
-    /// It answered a probe.
+    /// It answered a probe, after this time.
     Probed(Duration),
-    /// Its package runner is installing it, or no longer is.
+    /// Its package runner has started or finished an installation.
     Installing(bool),
 }
 
-/// What the host asks of the manager. A reply means that the change has been made, not that servers have settled.
+/// Request of the host to the manager. A reply means that the change is applied, not that servers have settled.
 #[derive(Debug)]
 pub(crate) enum Command {
-    /// These servers, and no others.
+    /// Sets the complete list of servers.
     Reconcile(Desired, oneshot::Sender<Vec<ServerChange>>),
-    /// These servers, or all, if they have not been started.
+    /// Starts these servers, or all, unless already started.
     Start(Option<Vec<ServerName>>, oneshot::Sender<()>),
-    /// This server too, in place of one of the same name.
+    /// Adds a server, replacing one of the same name.
     Add(Box<ServerSpec>, oneshot::Sender<()>),
-    /// Not this server any longer.
     Remove(ServerName, oneshot::Sender<bool>),
-    /// This server on or off.
     SetEnabled(ServerName, bool, oneshot::Sender<bool>),
-    /// This server anew, whatever its state.
+    /// Reconnects a server, whatever its state.
     Restart(ServerName, oneshot::Sender<bool>),
-    /// This server, if it waits to be used.
+    /// Connects a server that waits for its first or next use.
     Connect(ServerName, oneshot::Sender<()>),
-    /// This server's tools are to be listed again.
+    /// Lists a server's tools again.
     Refresh(ServerName),
-    /// A call has met with trouble on this connection.
+    /// Reports a problem that a call had with this connection.
     Trouble(ServerName, Generation, Trouble),
-    /// Every connection is to be probed.
     ProbeAll,
-    /// A resource is to be watched, or not any longer.
+    /// Subscribes to a resource (`true`) or unsubscribes (`false`).
     Subscribe(ServerName, String, bool, oneshot::Sender<bool>),
-    /// The end.
     Shutdown(oneshot::Sender<()>),
-    /// The end of a program that does not wait for its servers.
+    /// Exits without waiting for the servers to end.
     Leave(oneshot::Sender<()>),
-    /// No more attempts to connect what has failed before.
+    /// Stops retrying servers that have failed.
     GiveUp(oneshot::Sender<()>),
 }
 
-/// What a call has met with.
+/// Problem that a call had with its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// The server may be gone.
     Suspect,
-    /// The session is gone.
     SessionExpired,
-    /// The server requires a login.
     Unauthorized,
 }
 
-/// What the manager works with.
 pub(crate) struct Resources {
     pub(crate) settings: Arc<HostSettings>,
     pub(crate) memory: Memory,
@@ -125,11 +115,11 @@ pub(crate) struct Resources {
 pub(crate) struct Manager {
     resources: Resources,
     servers: BTreeMap<ServerName, Managed>,
-    /// Servers that are configured and not started, and since when.
+    /// Servers that are configured but not started, and since when.
     withheld: BTreeMap<ServerName, (WithheldServer, SystemTime)>,
-    /// Names of servers that were removed, so that a call to one can be told so.
+    /// Names of removed servers, for the error of a call to one.
     removed: BTreeSet<ServerName>,
-    /// The names of the servers that are switched on and may be used.
+    /// Names of the enabled servers, for name conflicts.
     names: KnownServers,
     local_pool: Arc<Semaphore>,
     remote_pool: Arc<Semaphore>,
@@ -137,59 +127,57 @@ pub(crate) struct Manager {
     commands: mpsc::Receiver<Command>,
     reports: mpsc::Receiver<(ServerName, Generation, Report)>,
     report_to: mpsc::Sender<(ServerName, Generation, Report)>,
-    /// Connections that are being ended in order.
+    /// Connections being closed in order.
     closing: JoinSet<()>,
-    /// Servers that the start-up still waits for; `None` once it is over.
+    /// Servers that startup still waits for; `None` once it is complete.
     starting: Option<BTreeSet<ServerName>>,
 }
 
 /// One server.
 struct Managed {
     spec: Arc<ServerSpec>,
-    /// Whether it was switched on or off at run time, until its configuration says otherwise.
+    /// Enabled or disabled at run time, until the configuration changes it.
     switched: Option<bool>,
     state: ConnectionState,
     since: SystemTime,
     generation: Generation,
-    /// Attempts that have failed since the connection was last proven.
+    /// Failed attempts since the connection last proved stable.
     attempts: u32,
-    /// Whether it has been connected since it was last started by somebody: then it is tried again whatever the reason.
+    /// Whether it was connected since its last explicit start: then any failure is retried.
     was_connected: bool,
-    /// Whether its package runner is at work.
+    /// Whether its package runner is installing.
     is_installing: bool,
     restarts: u32,
     failure: Option<Box<Failure>>,
-    /// Whether a login will show in what is remembered.
+    /// Whether a login will clear the stored `needs_auth` flag.
     expects_login: bool,
-    /// Whether it wanted a login and has not been connected since.
+    /// Whether it required a login and has not been connected since.
     wants_login: bool,
     logs: Arc<LogRing>,
     subscriptions: watch::Sender<Vec<String>>,
-    /// Which tools are wanted, for the connection there is: it does not depend on them.
+    /// Tool rules, passed to the open connection, which does not depend on them.
     rules: watch::Sender<ToolRules>,
-    /// What it is told of its sandbox, likewise.
+    /// Sandbox state reported to the server, passed on likewise.
     sandbox: watch::Sender<sandbox::SandboxState>,
-    /// How long it may rest, likewise.
+    /// Idle timeout, passed on likewise.
     idle_shutdown: watch::Sender<Option<Duration>>,
 }
 
-/// A state with all that lives only as long as it does.
+/// A state with everything that lives only as long as it does.
 enum ConnectionState {
-    /// Has not been started.
     Held,
     /// Waits for its first use.
     Lazy,
-    /// Was ended because nobody used it, and waits for its next use.
+    /// Stopped after its idle timeout; waits for its next use.
     Resting(Kept),
-    /// Is being connected.
     Pending {
         _task: Task,
-        /// What it offers meanwhile, if it rested.
+        /// Its offer meanwhile, if it was idle before.
         kept: Option<Kept>,
     },
     Connected(Box<ConnectedState>),
     Failed,
-    /// Offers nothing but the way to log in.
+    /// Offers only the `authenticate` tool.
     NeedsAuth(Arc<ServerTools>),
     Disabled,
 }
@@ -205,7 +193,7 @@ struct ConnectedState {
     _task: Task,
 }
 
-/// A task that ends with its state.
+/// A task that is aborted when its state ends.
 struct Task {
     handle: AbortHandle,
     signals: Arc<Signals>,
@@ -217,22 +205,21 @@ impl Drop for Task {
     }
 }
 
-/// What to do next. Everything the manager waits for is one of these.
 enum Turn {
     Command(Option<Command>),
     Report(ServerName, Generation, Report),
     Tick,
 }
 
-/// How long telling servers that a program ends may take.
+/// How long notifying servers may take when the program exits.
 const LEAVING: Duration = Duration::from_millis(30);
-/// How often the clocks are compared, and logins looked for.
+/// Interval for comparing the clocks and for detecting logins.
 const TICK: Duration = Duration::from_secs(5);
-/// How far they may drift apart before the machine counts as having slept.
+/// Clock drift above which the machine counts as having been suspended.
 const SLEPT: Duration = Duration::from_secs(10);
 
 impl Manager {
-    /// A manager and its handles. It works while [`run`](Self::run) does.
+    /// Creates a manager and its handles. Nothing happens until [`run`](Self::run) is polled.
     pub(crate) fn new(
         resources: Resources,
         desired: Desired,
@@ -295,7 +282,7 @@ impl Manager {
                     if passed > lived + SLEPT {
                         tracing::info!(
                             ?passed,
-                            "the machine has slept; every connection is probed"
+                            "the machine was suspended; probing every connection"
                         );
                         self.wake();
                     }
@@ -342,7 +329,7 @@ impl Manager {
             Command::Restart(name, done) => {
                 let managed = self.servers.get(&name);
                 let exists = managed.is_some();
-                // What is switched off stays off until it is switched on.
+                // A disabled server stays disabled until it is enabled.
                 if managed.is_some_and(Managed::is_enabled) {
                     self.forget_needs_auth(&name).await;
                     self.forget_revision(&name).await;
@@ -387,14 +374,14 @@ impl Manager {
         }
     }
 
-    /// Begins a connection that was lost anew, after the wait that belongs to the attempt.
+    /// Reconnects after a lost connection, with the backoff for the attempt.
     fn connect_again(&mut self, name: &ServerName, attempt: u32) {
         let backoff = &self.resources.settings.backoff;
         let delay = backoff.before_attempt(attempt.saturating_sub(1));
         self.connect(name, attempt, delay);
     }
 
-    /// Begins a connection, after so many attempts that have failed in a row. With none, somebody wants it.
+    /// Starts connecting, after `attempt` failures in a row. Zero means an explicit request.
     fn connect(&mut self, name: &ServerName, attempt: u32, delay: Duration) {
         if !self.admit(name) {
             return;
@@ -441,7 +428,7 @@ impl Manager {
         self.set_state(name, state, failure);
     }
 
-    /// The only place where a state changes.
+    /// The only place that changes a state.
     fn set_state(
         &mut self,
         name: &ServerName,
@@ -457,7 +444,7 @@ impl Manager {
         managed.since = SystemTime::now();
         let now = managed.server_state();
         tracing::debug!(server = %name, before = before.word(), now = now.word(), "a server has changed its state");
-        // The first connection of a server that was not started is no news; what comes of it is.
+        // The first connection attempt of a server is not reported; its outcome is.
         let is_start = matches!(old, ConnectionState::Held) && !now.is_settled();
         let is_news = !is_start && discriminant(&before) != discriminant(&now);
         self.end(old);
@@ -483,7 +470,7 @@ impl Manager {
         self.check_startup();
     }
 
-    /// Ends what a state held; a connection in order, and without anybody waiting for it.
+    /// Ends what a state owned. A connection is closed in order, in the background.
     fn end(&mut self, state: ConnectionState) {
         if let ConnectionState::Connected(connected) = state {
             let peer = connected.peer.clone();
@@ -539,7 +526,7 @@ impl Manager {
         self.view.send_replace(Arc::new(view));
     }
 
-    /// Tells every server that it is over, and leaves the rest to the supervisor.
+    /// Notifies every server that the program exits; the supervisor does the rest.
     async fn leave(mut self) {
         let mut leaving = JoinSet::new();
         for (_, managed) in std::mem::take(&mut self.servers) {

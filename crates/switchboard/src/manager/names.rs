@@ -1,13 +1,13 @@
-//! Names that servers may not have: a built-in tool's, or one that reads like that of a server that is there already.
+//! Rejects server names that are confusable with a built-in tool or another server.
 //!
-//! A server with such a name fails with that reason. It is never connected: its tools could be taken for another's.
+//! A server with such a name fails with that reason and is never connected: its tools could be mistaken for another's.
 
 use super::{ConnectionState, Manager};
 use crate::names::ServerName;
 use crate::status::{Cause, Failure};
 
 impl Manager {
-    /// Takes the name for a server that is switched on. Where it may not have it, the server fails; `false`.
+    /// Reserves the name of an enabled server. If the name is rejected, the server fails and `false` is returned.
     pub(super) fn admit(&mut self, name: &ServerName) -> bool {
         let Err(disguise) = self.names.add(name) else {
             return true;
@@ -22,7 +22,7 @@ impl Manager {
         false
     }
 
-    /// Begins servers that were refused for their names and no longer are, after others have gone.
+    /// Starts servers whose names were rejected and no longer conflict, after others are gone.
     pub(super) async fn admit_refused(&mut self) {
         let refused = self.servers.iter().filter(|(name, managed)| {
             let cause = managed.failure.as_ref().map(|failure| failure.cause);

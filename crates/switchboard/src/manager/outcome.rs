@@ -1,5 +1,4 @@
-//! What becomes of a connection: it stands, it failed, it was lost, a call met with trouble. Decides whether it is tried
-//! again.
+//! Handles the outcome of a connection (established, failed, lost, in trouble) and decides whether to retry.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +55,7 @@ impl Manager {
         let Some(managed) = self.servers.get_mut(name) else {
             return;
         };
-        // The task goes on under the new state.
+        // The task continues under the new state.
         let old = std::mem::replace(&mut managed.state, ConnectionState::Lazy);
         let ConnectionState::Pending { _task: task, .. } = old else {
             managed.state = old;
@@ -95,11 +94,11 @@ impl Manager {
             self.set_state(name, ConnectionState::needs_auth(name), Some(failure));
             let memory = &self.resources.memory;
             let is_noted = memory.remember_needs_auth(key, duration).await;
-            // What is forgotten at once says nothing about a login.
+            // A flag that expires at once does not indicate a login.
             self.expect_login(name, is_noted && duration > TICK);
             return;
         }
-        // What was there before may come back; what never was must have a reason that may pass.
+        // A server that was connected before is always retried; another only if the failure may be temporary.
         let attempts = managed.attempts;
         let transport = managed.spec.connector.transport();
         let is_retried = managed.was_connected || failure.may_pass(transport);
@@ -151,7 +150,7 @@ impl Manager {
             Trouble::Suspect => connected.signals.probe(),
             Trouble::SessionExpired => {
                 managed.restarts += 1;
-                // The server is there and wants a new session: no need to wait, but to try again if that fails.
+                // The server is alive and requires a new session: no backoff, but a failure is retried.
                 self.connect(name, 1, Duration::ZERO);
             }
             Trouble::Unauthorized => {
@@ -178,7 +177,7 @@ impl Manager {
             .collect();
         for name in names {
             if let Some(managed) = self.servers.get_mut(&name) {
-                // What the attempt that is ended here reports does not count any longer.
+                // Reports of the attempt that ends here are dropped.
                 managed.generation = managed.generation.next();
                 let failure = managed.failure.clone();
                 self.set_state(&name, ConnectionState::Failed, failure);
@@ -186,7 +185,7 @@ impl Manager {
         }
     }
 
-    /// After sleep, every connection may be dead, and what failed for want of a network may work.
+    /// After suspend, any connection may be dead, and servers that failed for lack of a network may work.
     pub(super) fn wake(&mut self) {
         let mut again = Vec::new();
         for (name, managed) in &self.servers {
@@ -228,7 +227,7 @@ impl Manager {
 
     fn note_failure(&mut self, name: &ServerName, failure: Box<Failure>) {
         if let Some(managed) = self.servers.get_mut(name) {
-            tracing::debug!(server = %name, attempt = managed.attempts, reason = failure.message, "connecting it failed; it is tried again");
+            tracing::debug!(server = %name, attempt = managed.attempts, reason = failure.message, "connection failed; retrying");
             managed.failure = Some(failure);
         }
     }

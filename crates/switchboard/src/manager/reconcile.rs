@@ -1,6 +1,7 @@
-//! From the desired servers to the managed ones: what is new, what differs, what is gone.
+//! Reconciles the managed servers with the desired ones: adds, updates and removes.
 //!
-//! A server whose entry has not changed is not touched. One that is gone leaves nothing but its name, for calls to it.
+//! A server whose entry has not changed is not touched. A removed one leaves only its name, for the error of calls to
+//! it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::spec::ServerSpec;
 use crate::status::{DisabledBy, ServerState};
 
 impl Manager {
-    /// Takes in the servers that the host begins with, without starting any.
+    /// Adds the initial servers of the host without starting them.
     pub(super) fn hold(&mut self, desired: Desired) {
         for spec in desired.servers {
             let mut managed = Managed::new(Arc::new(spec));
@@ -31,8 +32,8 @@ impl Manager {
         self.publish();
     }
 
-    /// Makes the servers the desired ones, touching only those that differ, and starts what has not been started. Returns
-    /// what has changed.
+    /// Applies the desired servers, touching only those that differ, and starts those not started yet. Returns the
+    /// changes.
     pub(super) async fn reconcile(&mut self, desired: Desired) -> Vec<ServerChange> {
         let changes = self.changes(&desired);
         let wanted: BTreeSet<&ServerName> = desired.servers.iter().map(|spec| &spec.name).collect();
@@ -73,7 +74,7 @@ impl Manager {
         changes
     }
 
-    /// Starts these servers, or all of them. Those that have been started are left alone.
+    /// Starts these servers, or all of them. Started ones are left alone.
     pub(super) async fn start(&mut self, names: Option<&[ServerName]>) {
         let is_meant = |managed: &&Managed| {
             matches!(managed.state, ConnectionState::Held)
@@ -89,7 +90,7 @@ impl Manager {
         self.check_startup();
     }
 
-    /// Notes what start-up waits for, when the first servers are started.
+    /// Records the servers that startup waits for, when the first ones are started.
     fn begin_startup<'s>(&mut self, specs: impl Iterator<Item = &'s ServerSpec>) {
         let is_idle = |managed: &Managed| {
             matches!(
@@ -103,7 +104,7 @@ impl Manager {
         }
     }
 
-    /// What a desired state changes about the servers, those first that go.
+    /// The changes that a desired state makes, removals first.
     fn changes(&self, desired: &Desired) -> Vec<ServerChange> {
         let is_on = |spec: &&ServerSpec| spec.enabled;
         let now = |name: &ServerName| {
@@ -148,8 +149,8 @@ impl Manager {
         changes
     }
 
-    /// Replaces the servers that are not started, and returns those whose state is another than before. One whose state is
-    /// of the same kind keeps its time.
+    /// Replaces the servers that are not started, and returns those whose state changed. If only the details of a state
+    /// changed, its time stays.
     fn withhold(&mut self, servers: Vec<WithheldServer>) -> Vec<(ServerName, ServerState)> {
         let before = std::mem::take(&mut self.withheld);
         let mut changed = Vec::new();
@@ -166,7 +167,7 @@ impl Manager {
         changed
     }
 
-    /// Takes in a server, or what has changed about it, and starts it.
+    /// Adds or updates a server, and starts it.
     pub(super) async fn put(&mut self, spec: ServerSpec) {
         let name = spec.name.clone();
         let spec = Arc::new(spec);
@@ -177,7 +178,7 @@ impl Manager {
             }
             let same_link = managed.spec.key == spec.key;
             managed.spec = Arc::clone(&spec);
-            // The link does not depend on the rest; which tools are offered may.
+            // The link does not depend on the rest, but the offered tools may.
             let new_rules = managed.rules.send_if_modified(|rules| {
                 let differ = *rules != spec.rules;
                 rules.clone_from(&spec.rules);
@@ -193,7 +194,7 @@ impl Manager {
                 sandbox.clone_from(&spec.sandbox);
                 differ
             });
-            // What it offers by other rules, or was, is for a connection to say.
+            // An offer made under other rules or another link is outdated until the server is connected again.
             let is_outdated = (new_rules || !same_link) && managed.state.forget_kept();
             let is_started = !matches!(managed.state, ConnectionState::Held);
             if is_started && same_link && managed.is_enabled() == was_enabled && !is_outdated {
@@ -205,7 +206,7 @@ impl Manager {
         self.begin(&name).await;
     }
 
-    /// Brings a server into the state that it begins in.
+    /// Sets the initial state of a server.
     pub(super) async fn begin(&mut self, name: &ServerName) {
         let Some(managed) = self.servers.get(name) else {
             return;
@@ -215,7 +216,7 @@ impl Manager {
             self.names.remove(name);
             self.set_state(name, ConnectionState::Disabled, None);
         } else if !self.admit(name) {
-            // The state says why.
+            // `admit` has set the state.
         } else if self.resources.memory.needs_auth(spec.key).await == Some(true) {
             self.set_state(name, ConnectionState::needs_auth(name), None);
             self.expect_login(name, true);

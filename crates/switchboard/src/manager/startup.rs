@@ -1,17 +1,17 @@
-//! Start-up: which servers it still waits for, and what is told when it is over.
+//! Tracks the servers that startup waits for, and reports its completion.
 
 use super::{ConnectionState, Manager};
 use crate::events::Event;
 use crate::status::Failure;
 
 impl Manager {
-    /// Notes which servers start-up no longer waits for, and tells of its end.
+    /// Removes servers that have settled, and sends the completion event after the last one.
     pub(super) fn check_startup(&mut self) {
         let Some(starting) = &mut self.starting else {
             return;
         };
         starting.retain(|name| {
-            // One that is not there yet is about to be taken in; one that is removed leaves this set by itself.
+            // A server that is missing here is about to be added; a removed one is taken out of this set elsewhere.
             let managed = self.servers.get(name);
             managed.is_none_or(|managed| managed.status().is_coming_up())
         });
@@ -30,7 +30,7 @@ impl Manager {
                     let reason = reason.unwrap_or_else(|| "it requires a login".to_owned());
                     failed.push((name.clone(), reason));
                 }
-                // One that is tried again in the background is not there either.
+                // A server that is being retried in the background counts as failed.
                 ConnectionState::Pending { .. } => {
                     failed.extend(reason.map(|reason| (name.clone(), reason)));
                 }

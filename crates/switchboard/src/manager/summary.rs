@@ -1,4 +1,4 @@
-//! What a server's record comes to: whether it is wanted, its status, what it offers. It changes nothing.
+//! Derives read-only summaries of a server's record: enabled, status, offer.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -45,7 +45,7 @@ impl Managed {
         }
     }
 
-    /// The state as everybody else sees it.
+    /// The state as published to the rest of the host.
     pub(super) fn server_state(&self) -> ServerState {
         match &self.state {
             ConnectionState::Held => ServerState::Lazy {
@@ -85,7 +85,7 @@ impl ConnectionState {
         Self::NeedsAuth(Arc::new(login::tools(name)))
     }
 
-    /// What the state contributes to the catalogue.
+    /// The server's contribution to the catalogue.
     pub(super) fn offer(&self, name: &ServerName) -> Option<Offer> {
         let Kept {
             tools,
@@ -120,7 +120,7 @@ pub(super) fn withheld(server: &WithheldServer, since: SystemTime) -> ServerStat
     }
 }
 
-/// Whether a server is connected before it is used: what start-up waits for cannot wait for its first use.
+/// Whether a server is connected before its first use, as required of servers that startup waits for.
 pub(super) fn is_eager(spec: &ServerSpec) -> bool {
     spec.start == Start::Eager || spec.required
 }

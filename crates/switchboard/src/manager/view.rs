@@ -1,4 +1,4 @@
-//! The snapshot everybody but the manager works from.
+//! Snapshot of all servers, published by the manager.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,26 +12,22 @@ use crate::peer::Peer;
 use crate::spec::ServerSpec;
 use crate::status::{ServerState, ServerStatus};
 
-/// All servers at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct View {
-    /// How each server stands, in the order of their names.
+    /// Status of each server, ordered by name.
     pub(crate) statuses: Vec<ServerStatus>,
-    /// Those that are connected.
+    /// Connected servers.
     pub(crate) live: BTreeMap<ServerName, Live>,
-    /// What they offer.
     pub(crate) catalog: Arc<Catalog>,
-    /// What each of them contributes to the catalogue.
+    /// Contribution of each server to the catalogue.
     offers: Vec<Offer>,
-    /// What they said.
     pub(crate) logs: BTreeMap<ServerName, Arc<LogRing>>,
-    /// The servers that can be started, in the order of their names.
+    /// Servers that can be started, ordered by name.
     pub(crate) specs: Vec<Arc<ServerSpec>>,
-    /// Names of servers that were removed, for calls to them.
+    /// Names of removed servers, for the error of calls to them.
     pub(crate) removed: BTreeSet<ServerName>,
 }
 
-/// A connected server.
 #[derive(Debug, Clone)]
 pub(crate) struct Live {
     pub(crate) peer: Peer,
@@ -41,11 +37,11 @@ pub(crate) struct Live {
     pub(crate) generation: Generation,
 }
 
-/// What a server contributes: its name, its tools, and how to use them.
+/// Contribution of a server: name, tools, and usage instructions.
 pub(crate) type Offer = (ServerName, Arc<ServerTools>, Option<Arc<str>>);
 
 impl View {
-    /// The next view of these servers, without those that are withheld.
+    /// Builds the next view from these servers, without withheld ones.
     pub(crate) fn new(
         mut statuses: Vec<ServerStatus>,
         live: BTreeMap<ServerName, Live>,
@@ -54,7 +50,7 @@ impl View {
         names: &KnownServers,
         previous: &Self,
     ) -> Self {
-        // Most changes of state leave the tools as they were.
+        // Most state changes leave the tools unchanged.
         let unchanged = offers.len() == previous.offers.len()
             && offers
                 .iter()
@@ -63,7 +59,7 @@ impl View {
         let catalog = if unchanged {
             Arc::clone(&previous.catalog)
         } else {
-            // A tool may not claim to be one of a server that is merely switched off, either.
+            // A tool must not be confusable with a disabled server either.
             let mut known = names.clone();
             for status in &statuses {
                 let _ = known.add(&status.name);
@@ -89,14 +85,14 @@ impl View {
         }
     }
 
-    /// Adds the servers that are not started. Their names restrict no other server.
+    /// Adds servers that are not started. Their names restrict no other server.
     pub(crate) fn add_withheld(&mut self, withheld: impl Iterator<Item = ServerStatus>) {
         self.statuses.extend(withheld);
         self.statuses
             .sort_by(|one, other| one.name.cmp(&other.name));
     }
 
-    /// Whether a server waits to be used before it is connected.
+    /// Whether a server is connected only on its first or next use.
     pub(crate) fn waits_for_use(&self, name: &ServerName) -> bool {
         self.status(name)
             .is_some_and(|status| status.state.waits_for_use())

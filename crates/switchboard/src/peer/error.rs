@@ -1,4 +1,4 @@
-//! What can come of a request besides its answer.
+//! Errors of a request: refused, not sent, lost, timed out, unreadable.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use switchboard_protocol::ErrorObject;
 
 use crate::transport::{Closed, HttpRefusal, RequestFailure, TransportError, TransportErrorKind};
 
-/// Why a request has no result.
+/// Reason why a request has no result.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
     /// The server answered with a JSON-RPC error.
     #[error("{0}")]
     Rejected(Box<ErrorObject<'static>>),
-    /// The server answered with an HTTP status that is no success.
+    /// The server answered with an HTTP status other than success.
     #[error("{0}")]
     Refused(Box<HttpRefusal>),
     /// The request never reached the server.
@@ -28,57 +28,57 @@ pub enum RequestError {
     /// The request went out; whether the server acted on it is not known.
     #[error("the connection was lost before the answer came: {0}")]
     Lost(String),
-    /// Nothing was heard of it for this long.
+    /// No answer and no progress for this long.
     #[error("no answer and no progress for {}", seconds(.0))]
     Idle(Duration),
-    /// It took longer than it may in all.
+    /// The total deadline passed.
     #[error("no answer within {}", seconds(.0))]
     Expired(Duration),
-    /// The answer cannot be read.
+    /// The answer cannot be decoded.
     #[error("the answer cannot be read: {0}")]
     Malformed(String),
-    /// The answer is nested too deep to be read.
+    /// The answer is nested too deeply to be decoded.
     #[error("the answer cannot be read: {why}")]
     TooDeep {
-        /// Where it is too deep.
+        /// Position at which the nesting limit is exceeded.
         why: String,
-        /// The whole message, for whoever can do with a part of it.
+        /// The whole message, for a caller that can use part of it.
         frame: Bytes,
     },
     /// The answer is over the limit on size.
     #[error("the answer is larger than {0} bytes")]
     TooLarge(usize),
-    /// The request itself cannot be written.
+    /// The request cannot be serialized.
     #[error("the request cannot be written: {0}")]
     Unwritable(String),
-    /// The server kept asking for input.
-    #[error("the server asked for input {0} times without coming to an answer")]
+    /// The server requested input this many times without returning a result.
+    #[error("the server asked for input {0} times without returning a result")]
     TooManyRounds(usize),
-    /// The server wants the user to visit a page first, and the user has not.
-    #[error("the server wants a page to be visited first, and that was {0}")]
+    /// The server requires the user to visit a page first; the text is how that ended.
+    #[error("the server requires a page to be visited first, and that was {0}")]
     NotVisited(&'static str),
-    /// The task that stands for the request was called off or has failed.
+    /// The task of the request was cancelled or failed; the text is the reason.
     #[error("the task has {0}")]
     Task(String),
 }
 
 impl RequestError {
-    /// Whether the server cannot have acted on the request, so that it may be sent again whatever it does.
+    /// Whether the server cannot have acted on the request, so that even a non-idempotent one may be retried.
     pub(crate) fn never_sent(&self) -> bool {
         matches!(self, Self::NotSent(_) | Self::Unwritable(_))
     }
 
-    /// Whether the server wants (other) credentials.
+    /// Whether the server requires (other) credentials.
     pub(crate) fn wants_authorization(&self) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.status == 401)
     }
 
-    /// Whether the server has forgotten the session.
+    /// Whether the server no longer knows the session.
     pub(crate) fn session_expired(&self) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.status == 404 && refusal.in_session)
     }
 
-    /// The JSON-RPC error, if it is one.
+    /// The JSON-RPC error, if the server answered with one.
     pub(crate) fn rejection(&self) -> Option<&ErrorObject<'static>> {
         match self {
             Self::Rejected(error) => Some(error),
@@ -88,8 +88,8 @@ impl RequestError {
 }
 
 impl RequestError {
-    /// The error as it may be shown: without what the server was given, and without what looks secret. What it says
-    /// to the program has been read before.
+    /// The error made safe to show: known secrets and anything that looks secret are masked. Decisions that depend on
+    /// the contents must be made before.
     #[cold]
     #[must_use]
     pub(crate) fn redacted(self, redactor: &Redactor) -> Self {
@@ -111,7 +111,7 @@ impl RequestError {
                 Self::NotSent(error)
             }
             Self::Lost(why) => Self::Lost(text(why)),
-            // The frame is not shown to anyone: what a front end gets is the reason alone.
+            // The frame is never shown: a front end gets the reason alone.
             Self::Malformed(why) | Self::TooDeep { why, .. } => Self::Malformed(text(why)),
             Self::Unwritable(why) => Self::Unwritable(text(why)),
             Self::Task(why) => Self::Task(text(why)),
@@ -124,18 +124,18 @@ impl RequestError {
     }
 }
 
-/// JSON with the secrets in its texts masked. What cannot be read, as it is nested too deeply, is left out.
+/// JSON with the secrets in its strings masked; `None` if it is nested too deeply to be parsed.
 fn redacted_json(data: &RawValue, redactor: &Redactor) -> Option<Cow<'static, RawValue>> {
     let mut value: Value = serde_json::from_str(data.get()).ok()?;
     let mut waiting = vec![(None, &mut value)];
     while let Some((name, value)) = waiting.pop() {
         match value {
             Value::String(text) => {
-                let shown = match name {
+                let masked = match name {
                     Some(name) => mask::named(name, text),
                     None => Cow::Borrowed(text.as_str()),
                 };
-                *text = redactor.redact(&shown).into_owned();
+                *text = redactor.redact(&masked).into_owned();
             }
             Value::Array(items) => waiting.extend(items.iter_mut().map(|item| (name, item))),
             Value::Object(members) => {
@@ -154,7 +154,7 @@ impl From<RequestFailure> for RequestError {
         match failure {
             RequestFailure::Refused(refusal) => Self::Refused(refusal),
             RequestFailure::NotSent(error) => Self::NotSent(error),
-            // Something came, and it was no answer.
+            // An answer arrived, but it was not valid.
             RequestFailure::Lost(error) if error.kind == TransportErrorKind::Protocol => {
                 Self::Malformed(error.to_string())
             }

@@ -1,8 +1,8 @@
-//! What arrives from a server, sorted: answers to their waiters, questions to the client, news to the observer.
+//! Dispatches received messages: responses to their waiters, server requests to the handler, notifications to the
+//! observer.
 //!
-//! Owns the receiving end of a link. It runs on the task that reads, so everything here is short and nothing waits.
-//! One odd message costs that message: an answer that cannot be read fails its own request, anything else is noted
-//! and skipped.
+//! The receiving end of a link. It runs on the reading task, so everything here is short and never blocks. A malformed
+//! message affects only itself: an unreadable response fails its own request; anything else is logged and skipped.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,40 +27,40 @@ use super::visit::Visits;
 use crate::json::SharedJson;
 use crate::transport::{Closed, Inbound, RequestFailure};
 
-/// Hears of what a server says unasked. Calls come from the task that reads: they must be short and never block.
+/// Receives a server's unsolicited messages. Called from the reading task: must be short and never block.
 pub trait Observer: Send + Sync + 'static {
-    /// The server says something.
+    /// Called for each unsolicited message.
     fn notice(&self, notice: Notice<'_>);
 
-    /// The link has ended.
+    /// Called once when the link has ended.
     fn closed(&self, closed: &Closed);
 }
 
-/// What a server says unasked.
+/// An unsolicited message or event of a server.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Notice<'a> {
-    /// One of its lists has changed.
+    /// `notifications/…/list_changed`.
     ListChanged(ListKind),
-    /// A resource has changed.
+    /// The resource with this URI has changed.
     ResourceUpdated(&'a str),
     /// A log message.
     Log(LoggingMessageNotificationParams<'a>),
-    /// A line for people, from its stderr.
+    /// A line of its stderr, without the line end.
     Diagnostic(&'a str),
-    /// Something that is no message where one was expected.
+    /// Input that is not a valid message; a description or an excerpt.
     Noise(&'a str),
-    /// A question that sent the user to a page is settled.
+    /// The URL elicitation with this id is complete.
     ElicitationComplete(&'a str),
-    /// A task has changed.
+    /// The status of a task has changed.
     TaskChanged(&'a Task<'a>),
-    /// The server will tell of what it was asked to.
+    /// The server has confirmed a subscription.
     SubscriptionAcknowledged,
-    /// The process of the server runs, under this id.
+    /// The server process runs, with this process id.
     Started(u32),
 }
 
-/// The lists a server can have.
+/// A list that a server can offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ListKind {
     /// Its tools.
@@ -69,12 +69,12 @@ pub enum ListKind {
     Prompts,
     /// Its resources.
     Resources,
-    /// Its resource templates; they change with the resources.
+    /// Its resource templates; they change together with the resources.
     Templates,
 }
 
 impl ListKind {
-    /// The method that lists them.
+    /// The method that returns the list.
     pub const fn method(self) -> Method {
         match self {
             Self::Tools => Method::ToolsList,
@@ -85,7 +85,7 @@ impl ListKind {
     }
 }
 
-/// What a server asks, or takes back.
+/// A server's request to the client, or its cancellation.
 #[derive(Debug)]
 pub(super) enum Question {
     Asked {
@@ -100,27 +100,27 @@ pub(super) enum Question {
 pub(super) struct Receiver {
     pub(super) pending: Pending,
     pub(super) closed: watch::Sender<Option<Closed>>,
-    /// How many questions of the server are being answered: while a person thinks, a call is not idle.
+    /// Server requests being answered now. While there are any, calls are not idle: a user may be deciding.
     pub(super) answering: AtomicUsize,
-    /// Microseconds that answering has taken.
+    /// Microseconds spent answering so far.
     pub(super) answered: AtomicU64,
     /// Pages that the user was sent to.
     pub(super) visits: Visits,
     pub(super) limits: Limits,
     observer: Arc<dyn Observer>,
     questions: mpsc::Sender<Question>,
-    /// Questions that there was no room for: they are refused as soon as the task that answers runs.
+    /// Server requests that exceeded the queue; they are refused when the answering task runs next.
     overflow: Mutex<Vec<RequestId<'static>>>,
     opened: Instant,
     told_of_version: AtomicBool,
-    /// Milliseconds after `opened` when something was last heard.
+    /// Milliseconds after `opened` at which the last message arrived.
     heard: AtomicU64,
 }
 
-/// Questions that may wait for their turn. What a server asks beyond that is refused, and beyond this many not even that.
+/// Server requests that may be queued. Requests beyond that are refused, and dropped beyond `MAX_REFUSED`.
 const MAX_QUESTIONS: usize = 256;
 const MAX_REFUSED: usize = 16 * 1024;
-/// How much of something unreadable is shown.
+/// Bytes of an unreadable frame included in the log.
 const NOISE_SHOWN: usize = 512;
 
 impl Receiver {
@@ -146,13 +146,13 @@ impl Receiver {
         (Arc::new(inbound), receiver)
     }
 
-    /// When something was last heard from the server.
+    /// Time of the last message from the server.
     pub(super) fn heard(&self) -> Instant {
         let milliseconds = self.heard.load(Ordering::Relaxed);
         self.opened + std::time::Duration::from_millis(milliseconds)
     }
 
-    /// Tells requests that they are overdue, for as long as it is awaited.
+    /// Times out overdue requests for as long as it is polled.
     pub(super) async fn watch_deadlines(&self) {
         let is_asking = || self.answering.load(Ordering::Relaxed) > 0;
         self.pending.watch(is_asking).await;
@@ -165,7 +165,7 @@ impl Receiver {
                 self.settle(id.as_u64_lenient(), reply);
             }
             Message::Error { id, error } => {
-                // An error that does not say whose it is can only be meant for the one request there is.
+                // An error without an id can only belong to the one pending request.
                 let id = match id {
                     Some(id) => id.as_u64_lenient(),
                     None => self.pending.only(),
@@ -178,7 +178,7 @@ impl Receiver {
                     method: method.into_owned(),
                     params: params.map(|params| SharedJson::part_of(frame, params)),
                 };
-                // On a connection that is being closed nothing is answered, and nothing is wrong with asking.
+                // On a connection that is being closed, server requests are ignored.
                 if let Err(mpsc::error::TrySendError::Full(question)) =
                     self.questions.try_send(question)
                     && let Question::Asked { id, .. } = question
@@ -190,7 +190,7 @@ impl Receiver {
         }
     }
 
-    /// Keeps a question that there is no room for, to be refused.
+    /// Queues a request to be refused, because there is no room to answer it.
     fn refuse(&self, id: RequestId<'static>) {
         let mut overflow = self.overflow.lock().unwrap_or_else(PoisonError::into_inner);
         let is_first = overflow.is_empty();
@@ -199,11 +199,11 @@ impl Receiver {
         }
         drop(overflow);
         if is_first {
-            self.noise("the server asks more questions at once than are answered");
+            self.noise("the server sends more requests than can be queued");
         }
     }
 
-    /// Questions that are to be refused.
+    /// Removes and returns the requests to be refused.
     pub(super) fn take_overflow(&self) -> Vec<RequestId<'static>> {
         std::mem::take(&mut self.overflow.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -211,8 +211,8 @@ impl Receiver {
     fn settle(&self, id: Option<u64>, reply: Reply) {
         let settled = id.is_some_and(|id| self.pending.settle(id, reply));
         if !settled {
-            // A late answer to a request that was given up looks the same, so this is no fault.
-            tracing::debug!(id, "an answer that nobody waits for");
+            // Not a fault: a late response to a cancelled request looks the same.
+            tracing::debug!(id, "response with no pending request");
         }
     }
 
@@ -247,14 +247,14 @@ impl Receiver {
                 }
             }
             Some(Method::Cancelled) => return self.taken_back(params),
-            _ => return tracing::debug!(method, "a notification that means nothing here"),
+            _ => return tracing::debug!(method, "ignoring an unknown notification"),
         };
         self.observer.notice(notice);
     }
 
     fn progress(&self, params: Option<&RawValue>) {
         let Ok(params) = ProgressMethod::decode_params(params) else {
-            return self.noise("a progress notification that cannot be read");
+            return self.noise("malformed progress notification");
         };
         let Some(id) = params.progress_token.as_u64_lenient() else {
             return;
@@ -266,13 +266,13 @@ impl Receiver {
         });
     }
 
-    /// The server no longer wants an answer to its question, or ends a subscription of ours.
+    /// The server cancels its request, or ends a subscription of ours.
     fn taken_back(&self, params: Option<&RawValue>) {
         let Ok(Some(id)) = Cancelled::decode_params(params).map(|params| params.request_id) else {
             return;
         };
         if let Some(own) = id.as_u64_lenient() {
-            // Only a subscription may be ended like this; for anything else it is as good as an answer.
+            // Valid only for a subscription; any other request fails with it.
             let ended = Reply::Unreadable("the server has cancelled the request".to_owned());
             if self.pending.settle(own, ended) {
                 return;
@@ -287,17 +287,15 @@ impl Receiver {
         self.observer.notice(Notice::Noise(text));
     }
 
-    /// A message that says it is of another JSON-RPC is read as what it looks like, and told of once.
+    /// A message that declares another JSON-RPC version is accepted by its shape; reported once.
     #[cold]
     fn other_version(&self) {
         if !self.told_of_version.swap(true, Ordering::Relaxed) {
-            self.noise(
-                "the server's messages do not say jsonrpc \"2.0\"; they are read all the same",
-            );
+            self.noise("the server's messages lack jsonrpc \"2.0\"; they are accepted anyway");
         }
     }
 
-    /// A frame that cannot be read fails the request it seems to answer.
+    /// Fails the request that an unreadable frame seems to answer.
     fn unreadable(&self, frame: &Bytes, error: &ParseError) {
         let salvaged = salvage(frame);
         let id = salvaged.id.filter(|_| !salvaged.has_method);
@@ -307,8 +305,8 @@ impl Receiver {
             _ => Reply::Unreadable(error.to_string()),
         };
         if !waits.is_some_and(|id| self.pending.settle(id, reply)) {
-            let shown = frame.get(..NOISE_SHOWN).unwrap_or(frame);
-            self.noise(String::from_utf8_lossy(shown).trim_end());
+            let excerpt = frame.get(..NOISE_SHOWN).unwrap_or(frame);
+            self.noise(String::from_utf8_lossy(excerpt).trim_end());
         }
     }
 }
@@ -330,7 +328,7 @@ impl Inbound for Receiver {
                             }
                             self.message(&frame, received.message);
                         }
-                        Err(error) => self.noise(&format!("a message in a batch: {error}")),
+                        Err(error) => self.noise(&format!("malformed message in a batch: {error}")),
                     }
                 }
             }
@@ -342,7 +340,7 @@ impl Inbound for Receiver {
         let id = salvage(start).id.and_then(|id| id.as_u64_lenient());
         let failure = Reply::Failed(RequestFailure::TooLarge { limit });
         if !id.is_some_and(|id| self.pending.settle(id, failure)) {
-            self.noise(&format!("a message larger than {limit} bytes was skipped"));
+            self.noise(&format!("skipped a message larger than {limit} bytes"));
         }
     }
 

@@ -1,7 +1,7 @@
-//! What a server asks the client, in either era, brought to the handler and back.
+//! Routes a server's requests for client input (sampling, elicitation, roots) to the handler, in either era.
 //!
-//! In the stateful era a question is a request of the server; in the stateless one it stands in an answer, and the
-//! request is made again with what was wanted. Both end in one function.
+//! In the stateful era such a request is a JSON-RPC request of the server; in the stateless era it is part of a result,
+//! and the client repeats its request with the input. Both end in one function.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -27,7 +27,7 @@ use crate::names::ServerName;
 use crate::transport::{Link, Outgoing, OutgoingKind};
 
 impl Shared {
-    /// Answers what a result asks for and makes the request again, until it has an answer.
+    /// Answers the input requests of a result and repeats the request, until the result is final.
     pub(super) async fn give_input(
         &self,
         method: Method,
@@ -53,7 +53,7 @@ impl Shared {
         Err(RequestError::TooManyRounds(MAX_ROUNDS))
     }
 
-    /// The answers to what is wanted, as the text of one object.
+    /// The answers to the input requests, as the text of one JSON object.
     pub(super) async fn fulfil(&self, wanted: &InputRequests<'_>) -> Result<String, RequestError> {
         let _answering = Answering::begin(&self.receiver);
         let mut responses = String::from("{");
@@ -75,10 +75,10 @@ impl Shared {
                 }
                 InputRequest::Unknown(_) => Err(ErrorObject::new(
                     ErrorCode::METHOD_NOT_FOUND,
-                    "the server wants something this client does not know",
+                    "the server requests an unknown kind of input",
                 )),
             };
-            // The era has no way to answer a question with an error, so a refusal ends the request.
+            // The stateless era cannot answer an input request with an error, so a refusal fails the request.
             let answer = answer.map_err(|error| RequestError::Rejected(Box::new(error)))?;
             if responses.len() > 1 {
                 responses.push(',');
@@ -92,7 +92,7 @@ impl Shared {
     }
 }
 
-/// The params of a request made again: as they were, with the answers and the server's state.
+/// The params of the repeated request: the original ones, with the answers and the server's state.
 fn with_input(
     params: Option<&RawValue>,
     responses: &str,
@@ -101,7 +101,7 @@ fn with_input(
     let params = params.map_or("{}", RawValue::get).trim_end();
     let inside = params
         .strip_suffix('}')
-        .ok_or_else(|| RequestError::Unwritable("params are no object".to_owned()))?;
+        .ok_or_else(|| RequestError::Unwritable("params are not an object".to_owned()))?;
     let mut again = String::with_capacity(inside.len() + responses.len() + 64);
     again.push_str(inside);
     if !inside.trim_end().ends_with('{') {
@@ -110,7 +110,7 @@ fn with_input(
     again.push_str("\"inputResponses\":");
     again.push_str(responses);
     if let Some(state) = &wanted.request_state {
-        // Byte for byte: the server may have signed it.
+        // Byte for byte: the server may have signed its state.
         again.push_str(",\"requestState\":");
         state.encode(&mut again);
     }
@@ -118,7 +118,7 @@ fn with_input(
     RawValue::from_string(again).map_err(super::unwritable)
 }
 
-/// Answers a server's questions, several at once, until the link is gone.
+/// Answers a server's requests, several concurrently, until the link is gone.
 pub(super) async fn answer_questions(
     mut questions: mpsc::Receiver<Question>,
     receiver: Weak<Receiver>,
@@ -155,14 +155,14 @@ pub(super) async fn answer_questions(
                 let (Ok(answer), Some(link)) = (outcome, link.upgrade()) else { continue };
                 let Some(message) = response(&id, answer) else { continue };
                 if let Err(error) = link.send(message).await {
-                    tracing::debug!(%server, %error, "an answer could not be sent");
+                    tracing::debug!(%server, %error, "failed to send a response");
                 }
             }
         }
     }
 }
 
-/// Refuses what a server asked while there was no room for it.
+/// Refuses the server requests that exceeded the queue.
 async fn refuse_overflow(receiver: &Weak<Receiver>, link: &Weak<dyn Link>, server: &ServerName) {
     let refused = match receiver.upgrade() {
         Some(receiver) => receiver.take_overflow(),
@@ -170,10 +170,10 @@ async fn refuse_overflow(receiver: &Weak<Receiver>, link: &Weak<dyn Link>, serve
     };
     for id in refused {
         let Some(link) = link.upgrade() else { return };
-        let message = response(&id, Err(too_many("the server asks too much at once")));
+        let message = response(&id, Err(too_many("too many requests at once")));
         let Some(message) = message else { continue };
         if let Err(error) = link.send(message).await {
-            tracing::debug!(%server, %error, "a refusal could not be sent");
+            tracing::debug!(%server, %error, "failed to send a refusal");
             return;
         }
     }
@@ -206,7 +206,7 @@ async fn answer(
         }
         _ => Err(ErrorObject::new(
             ErrorCode::METHOD_NOT_FOUND,
-            "this client does not know the method",
+            "method not found",
         )),
     }
 }
@@ -227,16 +227,16 @@ fn response(
     Some(Outgoing {
         payload,
         kind: OutgoingKind::Response,
-        // In the other one, servers ask by their answers, and are answered by another request.
+        // In the stateless era, input requests are part of results, and a new request answers them.
         era: Era::Stateful,
         headers: Vec::new(),
     })
 }
 
-/// Counts a question while it is being answered, and the time that takes.
+/// Counts a server request while it is being answered, and measures the time.
 pub(super) struct Answering<'a> {
     receiver: &'a Receiver,
-    begun: Instant,
+    started: Instant,
 }
 
 impl<'a> Answering<'a> {
@@ -244,14 +244,14 @@ impl<'a> Answering<'a> {
         receiver.answering.fetch_add(1, Ordering::Relaxed);
         Self {
             receiver,
-            begun: Instant::now(),
+            started: Instant::now(),
         }
     }
 }
 
 impl Drop for Answering<'_> {
     fn drop(&mut self) {
-        let took = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let took = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.receiver.answered.fetch_add(took, Ordering::Relaxed);
         self.receiver.answering.fetch_sub(1, Ordering::Relaxed);
     }

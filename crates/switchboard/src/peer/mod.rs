@@ -1,7 +1,7 @@
-//! One connection to a server: requests and their answers in either era.
+//! One connection to a server: requests and their responses, in either era.
 //!
-//! Owns the conversation over one link, from the handshake to its end. A [`Peer`] is cheap to clone and gone when the
-//! last clone is; it knows one connection only. Reconnecting, states and lists belong to the manager.
+//! Owns the connection over one link, from the handshake to the end. A [`Peer`] is cheap to clone; dropping the last
+//! clone closes it. Reconnecting, server states and lists belong to the manager.
 
 mod error;
 mod inbound;
@@ -47,7 +47,7 @@ pub use pages::{PageLimits, Pages};
 pub use pending::{Progress, ProgressSink};
 pub(crate) use pending::{ProgressListener, ProgressRoute};
 
-/// A server that a conversation has been opened with.
+/// An open connection to a server.
 #[derive(Clone)]
 pub struct Peer(Arc<Shared>);
 
@@ -57,43 +57,43 @@ struct Shared {
     receiver: Arc<Receiver>,
     facts: ServerFacts,
     handler: Arc<dyn ClientHandler>,
-    /// What every request carries in its `_meta`.
+    /// The `_meta` members of every request.
     meta: MetaMembers,
-    /// The task that answers the server's questions and watches over deadlines.
+    /// The task that answers server requests and enforces deadlines.
     attending: AbortOnDrop,
-    /// How many requests the server is at work on; a subscription is no work.
+    /// Requests that the server is processing, subscriptions excluded.
     working: AtomicUsize,
-    /// What of all that somebody asked for.
+    /// Requests made by callers, as opposed to health checks and refreshes.
     usage: Usage,
-    /// Cancellations that are on their way to the server.
+    /// Cancellation notices being sent.
     cancelling: Arc<watch::Sender<Cancelling>>,
 }
 
-/// Cancellations that are on their way.
+/// Cancellation notices being sent to the server.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cancelling {
     under_way: usize,
-    /// Why the last one that failed did not reach the server.
+    /// Error of the last notice that could not be sent.
     failed: Option<String>,
 }
 
-/// How long a request may take, and who hears of its progress.
+/// Deadlines of a request, and the route of its progress.
 #[derive(Clone)]
 pub struct RequestOptions {
-    /// How long nothing may be heard of it.
+    /// Longest time without an answer or progress.
     pub idle: Duration,
-    /// How long it may take in all.
+    /// Longest time in all.
     pub total: Duration,
-    /// Who hears of its progress. With nobody, and for anything but calls, the server is not asked to tell.
+    /// Route of its progress. Without one, and for anything but tool calls, the server is not asked for progress.
     pub progress: Option<ProgressRoute>,
-    /// Headers besides the standard ones: parameters that are mirrored.
+    /// Headers besides the standard ones: mirrored parameters.
     pub headers: Vec<Header>,
-    /// Whether it was asked to be run as a task, where a revision wants that said (2025-11-25).
+    /// Whether the request asks to run as a task, which revision 2025-11-25 requires to be explicit.
     pub as_task: bool,
 }
 
 impl RequestOptions {
-    /// A request that must be answered within this time.
+    /// Options for a request that must be answered within `deadline`.
     pub fn within(deadline: Duration) -> Self {
         Self {
             idle: deadline,
@@ -115,15 +115,15 @@ impl std::fmt::Debug for RequestOptions {
     }
 }
 
-/// How long telling a server of what was cancelled may take before the link is closed.
+/// How long sending a cancellation may take before the link is closed.
 const CANCEL_PATIENCE: Duration = Duration::from_secs(1);
-/// The HTTP status of a server that is there and has heard enough for now.
+/// HTTP status of a server that is alive and rate-limits its clients.
 const TOO_MANY_REQUESTS: u16 = 429;
-/// How often a server may ask for input before a request counts as lost.
+/// Rounds of input a server may request before the request fails.
 const MAX_ROUNDS: usize = 16;
 
 impl Peer {
-    /// What the server said of itself.
+    /// Identity and capabilities that the server reported.
     pub fn facts(&self) -> &ServerFacts {
         &self.0.facts
     }
@@ -133,39 +133,39 @@ impl Peer {
         &self.0.server
     }
 
-    /// The revision that is spoken.
+    /// The negotiated protocol revision.
     pub fn revision(&self) -> Revision {
         self.0.facts.revision
     }
 
-    /// The process behind the link, if there is one.
+    /// Id of the server process; `None` if the transport has none.
     pub fn process(&self) -> Option<u32> {
         self.0.link.process()
     }
 
-    /// How many requests wait for their answers.
+    /// Number of requests that await their response.
     pub fn in_flight(&self) -> usize {
         self.0.receiver.pending.len()
     }
 
-    /// How long the server's questions have been under answer since the connection was opened.
+    /// Total time spent answering server requests since the connection was opened.
     pub(crate) fn answered(&self) -> Duration {
         Duration::from_micros(self.0.receiver.answered.load(Ordering::Relaxed))
     }
 
-    /// Whether the server is at work on something, a subscription aside.
+    /// Whether the server is processing a request, subscriptions excluded.
     pub fn is_busy(&self) -> bool {
         self.0.working.load(Ordering::Relaxed) > 0
     }
 
-    /// When something was last heard from the server.
+    /// Time of the last message from the server.
     pub fn heard(&self) -> Instant {
         self.0.receiver.heard()
     }
 
-    /// Sends a request and follows it to its result, through rounds of input and tasks where the server wants them.
+    /// Sends a request and follows it to its final result, through rounds of input and tasks.
     ///
-    /// Dropping the future calls the request off, and the server is told.
+    /// Dropping the future cancels the request and notifies the server.
     pub async fn request(
         &self,
         method: Method,
@@ -177,7 +177,7 @@ impl Peer {
         self.follow(method, params, first, options).await
     }
 
-    /// Calls a tool and waits for the first answer, which may be a question or a task.
+    /// Calls a tool and waits for the first response, which may be an input request or a task.
     pub(crate) fn call<'a>(
         &'a self,
         call: ToolCall<'a>,
@@ -186,7 +186,7 @@ impl Peer {
         self.0.send(Method::ToolsCall, Params::Call(call), options)
     }
 
-    /// Follows the first answer of a request to its result.
+    /// Follows the first response of a request to its final result.
     pub(crate) async fn follow(
         &self,
         method: Method,
@@ -199,7 +199,7 @@ impl Peer {
         };
         let _followed = self.0.usage.follow();
         match unfinished {
-            // Rare, and large as futures: boxed, so that every other request stays small.
+            // Rare, and large futures: boxed so that every other request stays small.
             ResultType::Task => Box::pin(self.0.follow_task(&first, options)).await,
             _ => Box::pin(self.0.give_input(method, params, first, options)).await,
         }
@@ -225,7 +225,7 @@ impl Peer {
         self.notify_by_name(method.name(), params).await
     }
 
-    /// Sends a notification that the specification does not know.
+    /// Sends a notification whose method is not part of the specification.
     pub(crate) async fn notify_by_name(
         &self,
         method: &str,
@@ -239,7 +239,7 @@ impl Peer {
             .map_err(RequestError::NotSent)
     }
 
-    /// Asks whether the server is there, in the way of its era.
+    /// Checks that the server responds, with `ping` or `server/discover`, depending on the era.
     pub async fn probe(&self, deadline: Duration) -> Result<(), RequestError> {
         let method = match self.revision().era() {
             Era::Stateful => Method::Ping,
@@ -248,7 +248,7 @@ impl Peer {
         self.answers(method, deadline).await
     }
 
-    /// Asks whether the server is there by a list that it has: for those that leave `ping` unanswered.
+    /// Checks that the server responds by listing something it offers, for servers that do not answer `ping`.
     pub(crate) async fn probe_by_list(&self, deadline: Duration) -> Result<(), RequestError> {
         let method = match &self.0.facts.capabilities {
             Some(said) if !said.offers_tools() && said.offers_resources() => Method::ResourcesList,
@@ -258,9 +258,9 @@ impl Peer {
         self.answers(method, deadline).await
     }
 
-    /// Whether there is any answer, an error included: then somebody is there.
+    /// Succeeds on any response, errors included.
     async fn answers(&self, method: Method, deadline: Duration) -> Result<(), RequestError> {
-        // Whatever is asked, it is no use of the server.
+        // Always counted as upkeep, whatever the method.
         let _upkeep = self.0.usage.upkeep(Method::Ping);
         let options = RequestOptions::within(deadline);
         match self.0.exchange(method, None, &options).await {
@@ -279,7 +279,7 @@ impl Peer {
         }
     }
 
-    /// Ends the conversation in order and waits until it has ended.
+    /// Closes the connection in order and waits until it has ended.
     pub async fn close(&self) {
         self.0.attending.abort();
         let _ = self.cancellations_told(CANCEL_PATIENCE).await;
@@ -287,8 +287,8 @@ impl Peer {
         self.is_closed();
     }
 
-    /// Ends the conversation and returns as soon as the server has been told, where its supervisor sees to the rest, or when
-    /// that takes too long. Cancellations are told first.
+    /// Sends pending cancellations, then closes the connection and returns as soon as the server is notified, or after
+    /// `within`. A supervisor, if there is one, does the rest.
     pub(crate) async fn leave(&self, within: Duration) {
         self.0.attending.abort();
         let _ = self.cancellations_told(CANCEL_PATIENCE).await;
@@ -296,13 +296,13 @@ impl Peer {
         self.is_closed();
     }
 
-    /// Waits until the server has been told of every request that was cancelled, or says why it was not.
+    /// Waits until every cancellation notice has been sent; returns the reason if one was not.
     pub(crate) async fn cancellations_told(&self, within: Duration) -> Result<(), String> {
         let mut cancelling = self.0.cancelling.subscribe();
-        let told = cancelling.wait_for(|cancelling| cancelling.under_way == 0);
-        match timeout(within, told).await {
+        let sent = cancelling.wait_for(|cancelling| cancelling.under_way == 0);
+        match timeout(within, sent).await {
             // The sender is in `self`, so this does not fail.
-            Ok(told) => match told.ok().and_then(|told| told.failed.clone()) {
+            Ok(sent) => match sent.ok().and_then(|sent| sent.failed.clone()) {
                 Some(reason) => Err(reason),
                 None => Ok(()),
             },
@@ -330,7 +330,7 @@ impl std::fmt::Debug for Peer {
 }
 
 impl Shared {
-    /// One request and its first answer, which may be a question or a task.
+    /// Sends one request and returns its first response, which may be an input request or a task.
     fn exchange<'a>(
         &'a self,
         method: Method,
@@ -358,7 +358,7 @@ impl Shared {
         let message = self
             .encode_request(id, method, params, options)
             .inspect_err(|_| {
-                // Nothing went out, so there is nothing to call off.
+                // Not sent, so there is nothing to cancel.
                 self.receiver.pending.forget(id);
             })?;
         let _in_flight = InFlight::begin(self, id, method);
@@ -367,7 +367,7 @@ impl Shared {
                 sent.into_inner().map_err(RequestError::NotSent)?;
                 answer.await
             }
-            // The server does not read; meanwhile the deadlines run.
+            // The server does not read; the deadlines apply meanwhile.
             Either::Right(sending) => match select(sending, &mut answer).await {
                 Either::Left((sent, _)) => {
                     sent.map_err(RequestError::NotSent)?;
@@ -386,7 +386,7 @@ impl Shared {
         params: Params<'_>,
         options: &RequestOptions,
     ) -> Result<Outgoing, RequestError> {
-        // Room for the envelope, for what every request carries, and for the line end of a transport.
+        // Room for the envelope, the common `_meta` members and the transport's line end.
         let mut payload = Vec::with_capacity(512 + params.size());
         let request = RequestId::from(id);
         let members = if options.progress.is_some() {
@@ -433,7 +433,7 @@ impl Shared {
         })
     }
 
-    /// The headers of a message, unless the link would drop them.
+    /// The headers of a message; empty if the transport has no headers.
     fn headers(&self, method: &str, params: Option<&RawValue>, mirrored: &[Header]) -> Vec<Header> {
         if !self.link.has_headers() {
             return Vec::new();
@@ -443,18 +443,18 @@ impl Shared {
         headers
     }
 
-    /// What a result is instead of an answer, where the revision lets it be something else.
+    /// The type of a result that is not final; `None` for a final one.
     fn unfinished(
         &self,
         method: Method,
         result: &SharedJson,
         options: &RequestOptions,
     ) -> Option<ResultType<'static>> {
-        // Before the stateless era a result is an answer; a task is one only where it was asked for.
+        // In the stateful era a result is final, or a task if the request asked for one.
         if self.facts.revision.era() == Era::Stateful {
             return options.as_task.then_some(ResultType::Task);
         }
-        // Most methods have but one kind of result, and a list may be too long to be read for nothing.
+        // Most methods have one kind of result, and decoding a long list only to check it would be wasteful.
         if !method.may_require_input() && method != Method::ToolsCall {
             return None;
         }
@@ -468,16 +468,15 @@ impl Shared {
     }
 }
 
-/// The params of a request.
 #[derive(Clone, Copy)]
 enum Params<'a> {
     Any(Option<&'a RawValue>),
-    /// Of a call, which is what most requests are: they are never put together by themselves.
+    /// Params of a tool call, the most common request; serialized directly into the message.
     Call(ToolCall<'a>),
 }
 
 impl Params<'_> {
-    /// How large they are, about.
+    /// Approximate size in bytes.
     fn size(&self) -> usize {
         let (name, json) = match self {
             Self::Any(params) => ("", *params),
@@ -487,7 +486,7 @@ impl Params<'_> {
     }
 }
 
-/// A request that is on its way. Dropped before it is settled, it is called off.
+/// A request that was sent. Dropping it before it is settled cancels it.
 struct InFlight<'a> {
     shared: &'a Shared,
     id: u64,
@@ -512,9 +511,9 @@ impl Drop for InFlight<'_> {
         if !shared.receiver.pending.forget(*id) {
             return;
         }
-        let told = shared.link.abandon(*id) == Abandoned::Told;
-        // The specification forbids to call off the handshake.
-        if told || *method == Method::Initialize {
+        let notified = shared.link.abandon(*id) == Abandoned::Told;
+        // The specification forbids cancelling `initialize`.
+        if notified || *method == Method::Initialize {
             return;
         }
         let params = format!(r#"{{"requestId":{id},"reason":"cancelled by the caller"}}"#);
@@ -537,7 +536,7 @@ impl Drop for InFlight<'_> {
     }
 }
 
-/// What a waiter got, as a result.
+/// Converts a waiter's reply to a result.
 fn settled(
     reply: Result<Reply, RecvError>,
     options: &RequestOptions,
@@ -551,7 +550,7 @@ fn settled(
         Ok(Reply::Overdue(Overdue::Total)) => Err(RequestError::Expired(options.total)),
         Ok(Reply::Failed(failure)) => Err(failure.into()),
         Ok(Reply::Closed(closed)) => Err((&closed).into()),
-        Err(_) => Err(RequestError::Lost("nobody is left to answer".to_owned())),
+        Err(_) => Err(RequestError::Lost("the connection was dropped".to_owned())),
     }
 }
 

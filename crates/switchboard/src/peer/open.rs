@@ -1,7 +1,7 @@
-//! Opens a connection: the link, then the era, then the handshake if the era has one.
+//! Opens a connection: the link, era negotiation, then the handshake if the era has one.
 //!
-//! Owns the order of steps and their deadlines. What an answer means is decided by
-//! [`switchboard_protocol::negotiate`]; this module asks, waits and follows.
+//! Owns the order of steps and their deadlines. [`switchboard_protocol::negotiate`] decides what an answer means; this
+//! module sends, waits and follows its decisions.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -35,18 +35,18 @@ use crate::transport::{
     Closed, Connector, HttpRefusal, Link, Outgoing, OutgoingKind, RequestFailure, TransportError,
 };
 
-/// How a conversation is to be opened.
+/// Options for opening a connection.
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
-    /// The revisions to speak.
+    /// The revisions this client supports.
     pub supported: Vec<Revision>,
-    /// The revision that was spoken last time, to begin with.
+    /// The revision negotiated last time, which is tried first.
     pub known: Option<Revision>,
-    /// Who this client is.
+    /// Name and version of this client, as sent to the server.
     pub client: Implementation<'static>,
-    /// How long a server may be silent about `server/discover` before the handshake is tried beside it.
+    /// How long to wait for the answer to `server/discover` before the handshake is tried in parallel.
     pub discover_patience: Duration,
-    /// Bounds on what the server may send.
+    /// Limits on received messages.
     pub limits: Limits,
 }
 
@@ -65,36 +65,36 @@ impl Default for OpenOptions {
     }
 }
 
-/// What a server said of itself.
+/// Identity and capabilities that a server reported.
 #[derive(Debug, Clone)]
 pub struct ServerFacts {
-    /// The revision that is spoken.
+    /// The negotiated revision.
     pub revision: Revision,
-    /// The transport that is used in the end; `http` may have become `sse`.
+    /// The transport in use; `http` may have fallen back to `sse`.
     pub transport: Transport,
-    /// Its name and version.
+    /// Name and version; `None` if it did not send them.
     pub implementation: Option<Implementation<'static>>,
-    /// What it can do. `None` if it did not say: then everything may be tried.
+    /// `None` if it did not declare any: then everything may be tried.
     pub capabilities: Option<ServerCapabilities<'static>>,
-    /// How to use it, for the model.
+    /// Usage instructions for the model.
     pub instructions: Option<String>,
 }
 
-/// The step that a server is being opened at.
+/// The step an opening is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OpenStep {
-    /// Starting the process, opening the socket.
+    /// Spawning the process or opening the socket.
     Connect,
     /// `server/discover`.
     Discover,
     /// `initialize`.
     Initialize,
-    /// Its tools are listed.
+    /// Listing its tools.
     List,
 }
 
 impl OpenStep {
-    /// What is being done, for people.
+    /// Description of the step, for users.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Connect => "connecting",
@@ -105,17 +105,17 @@ impl OpenStep {
     }
 }
 
-/// Why there is no conversation.
+/// Error that prevented a connection.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{kind}")]
 pub struct OpenError {
     /// The step that failed.
     pub step: OpenStep,
-    /// What happened.
+    /// Cause of the failure.
     pub kind: OpenErrorKind,
 }
 
-/// What happened.
+/// Cause of a failed opening.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenErrorKind {
@@ -125,41 +125,39 @@ pub enum OpenErrorKind {
     /// The link ended.
     #[error("{0}")]
     Closed(Closed),
-    /// The server wants (other) credentials.
-    #[error("the server wants authorization (HTTP status {})", .0.status)]
+    /// The server requires (other) credentials.
+    #[error("the server requires authorization (HTTP status {})", .0.status)]
     Unauthorized(Box<HttpRefusal>),
-    /// The server cannot answer now.
-    #[error("the server cannot answer now (HTTP status {})", .0.status)]
+    /// The server is temporarily unavailable.
+    #[error("the server is temporarily unavailable (HTTP status {})", .0.status)]
     Unavailable(Box<HttpRefusal>),
-    /// There is no way to speak with it.
+    /// No common protocol revision.
     #[error("{0}")]
     Negotiation(Failure),
-    /// Something else came of the request.
+    /// The request failed otherwise.
     #[error("{0}")]
     Request(super::RequestError),
-    /// The server led in circles.
-    #[error("the server sends the client from one protocol version to the next")]
+    /// The server redirected between versions without end.
+    #[error("protocol version negotiation did not converge")]
     Circles,
 }
 
-/// How often one revision is asked for.
+/// How often one revision is tried.
 const MAX_RETRIES: usize = 2;
-/// Steps a negotiation may take.
 const MAX_STEPS: usize = 8;
-/// How much more patience a server behind HTTP gets: it always answers something, if only slowly.
+/// Factor for `discover_patience` over HTTP, where a server always answers, if slowly.
 const HTTP_PATIENCE: u32 = 5;
-/// How long to wait for the reason why a message could not be sent.
+/// How long to wait for the exit status that explains why a message could not be sent.
 const STATUS_PATIENCE: Duration = Duration::from_millis(500);
-/// From which level on servers are asked for log messages.
+/// Level from which servers are asked for log messages.
 const LOG_LEVEL: &str = "info";
-/// How long to wait for a server to say that it will talk unasked.
+/// How long to wait for the server's stream of unsolicited messages.
 const LISTENING_PATIENCE: Duration = Duration::from_millis(500);
-/// The extension by which calls may become tasks.
 const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// Opens a conversation. Dropping the future ends whatever was begun.
+/// Opens a connection. Dropping the future undoes what was started.
 ///
-/// `at` hears of each step as it begins, so that whoever gives up knows where it was.
+/// `at` receives each step as it starts, so that a caller that times out knows the step.
 pub async fn open(
     server: &ServerName,
     connector: &dyn Connector,
@@ -176,11 +174,11 @@ pub async fn open(
         at,
         step: OpenStep::Connect,
     };
-    // What worked last time is tried first.
+    // The revision that worked last time is tried first.
     let shake_hands = options.known.map(Revision::era) == Some(Era::Stateful);
     let outcome = match opening.run(connector, shake_hands).await {
-        // A socket that was closed over the handshake is asked anew. A program is started once: whether it minds the
-        // handshake cannot be told from one that does not work.
+        // A socket that closed on the handshake is opened again. A program is not: one that rejects the handshake
+        // cannot be distinguished from one that does not work.
         Err(OpenErrorKind::Closed(_))
             if shake_hands && connector.transport() != Transport::Stdio =>
         {
@@ -203,7 +201,6 @@ struct Opening<'a> {
     step: OpenStep,
 }
 
-/// A link with its receiving end.
 struct Wire {
     transport: Transport,
     link: Arc<dyn Link>,
@@ -218,13 +215,13 @@ impl Wire {
     }
 }
 
-/// A request of the opening that waits for its answer.
+/// A pending request of the opening.
 struct Asked {
     revision: Revision,
     answer: oneshot::Receiver<Reply>,
 }
 
-/// Where a step leads, with the result that led there.
+/// The next step, with the result that led to it.
 type Reached = (Step, Option<SharedJson>);
 
 impl Opening<'_> {
@@ -236,13 +233,13 @@ impl Opening<'_> {
         let mut wire = self.connect(connector).await?;
         let mut step = self.first_step(wire.transport, shake_hands_first)?;
         let mut result = None;
-        // A discover request that was met with silence may still be answered.
+        // A discover request that timed out may still be answered.
         let mut unanswered = None;
         let mut discovered = Vec::new();
         let mut is_first_start = true;
         for _ in 0..MAX_STEPS {
             if let Step::Retry(revision) = step {
-                // A server may refuse a version and offer it again while it starts; twice it means it.
+                // A server that starts may reject a version and offer it again; a second rejection is final.
                 if discovered
                     .iter()
                     .filter(|asked| **asked == revision)
@@ -263,8 +260,8 @@ impl Opening<'_> {
                 Step::Retry(revision) => self.discover(&wire, revision, &mut unanswered).await?,
                 Step::Initialize { revision, because } => {
                     if because == Because::Closed {
-                        // A server that ended over a question it does not know is started once more. One that did not
-                        // even read it would end again. What was sent behind the question may be unread either way.
+                        // A server that exited on an unknown request is started once more. One that read nothing would
+                        // exit again. Messages sent after that request may be unread in either case.
                         if !is_first_start || wire.link.read_nothing() {
                             return Err(OpenErrorKind::Closed(wire.how_it_closed()));
                         }
@@ -281,7 +278,7 @@ impl Opening<'_> {
                     (self.first_step(wire.transport, true)?, None)
                 }
                 Step::Fail(failure) => {
-                    // What worked last time no longer does, so the server is asked, over the same link.
+                    // The revision of last time no longer works, so discovery follows over the same link.
                     if !shake_hands_first || !discovered.is_empty() {
                         return Err(OpenErrorKind::Negotiation(failure));
                     }
@@ -291,7 +288,7 @@ impl Opening<'_> {
                     }
                 }
                 other => {
-                    tracing::debug!(?other, "a step that leads nowhere");
+                    tracing::debug!(?other, "unexpected negotiation step");
                     return Err(OpenErrorKind::Circles);
                 }
             };
@@ -329,13 +326,14 @@ impl Opening<'_> {
         })
     }
 
-    /// What to begin with: the newest thing this client speaks, unless the transport or memory says otherwise.
+    /// The first step: the newest supported revision, unless the transport or the last connection requires the
+    /// handshake.
     fn first_step(&self, transport: Transport, shake_hands: bool) -> Result<Step, OpenErrorKind> {
         let newest = |era| {
             let supported = self.options.supported.iter().copied();
             supported.filter(|revision| revision.era() == era).max()
         };
-        // The legacy transport belongs to the era with a handshake.
+        // The legacy transport exists only in the era with a handshake.
         let shake_hands = shake_hands || transport == Transport::Sse;
         match (newest(Era::Stateless), newest(Era::Stateful)) {
             (Some(revision), _) if !shake_hands => Ok(Step::Retry(revision)),
@@ -366,7 +364,7 @@ impl Opening<'_> {
         } else {
             self.options.discover_patience
         };
-        // With nothing to fall back on, only the deadline of the start ends the waiting.
+        // Without a fallback, only the deadline of the whole start applies.
         let supported = &self.options.supported;
         let can_shake_hands = supported.iter().any(|known| known.era() == Era::Stateful);
         let reply = if can_shake_hands {
@@ -427,7 +425,7 @@ impl Opening<'_> {
             }
             asked => asked?,
         };
-        // The answer to the probe may come after all, from a modern server that was slow to start.
+        // A stateless server that started slowly may still answer the probe.
         while let Some(mut probe) = unanswered.take() {
             match select(&mut asked.answer, &mut probe.answer).await {
                 Either::Left((reply, _)) => {
@@ -455,7 +453,7 @@ impl Opening<'_> {
         reply: Reply,
         was_probed: bool,
     ) -> Result<Reached, OpenErrorKind> {
-        // A server that was slow to start may have ended over the probe, and take the handshake by itself.
+        // A server that started slowly may have exited because of the probe, and may accept the handshake alone.
         if was_probed && matches!(reply, Reply::Closed(_)) {
             let because = Because::Closed;
             return Ok((Step::Initialize { revision, because }, None));
@@ -487,7 +485,7 @@ impl Opening<'_> {
         })
     }
 
-    /// Sends a request of the opening. It has no deadline of its own.
+    /// Sends a request of the opening, without a deadline.
     async fn ask(
         &self,
         wire: &Wire,
@@ -512,7 +510,7 @@ impl Opening<'_> {
         };
         let sent = wire.link.send(message).await;
         if let Err(error) = sent {
-            // A process that ended says more by its status than the broken pipe does, if a little later.
+            // The exit status of the process explains more than the broken pipe, but arrives a little later.
             let mut closed = wire.receiver.closed.subscribe();
             let closed = timeout(STATUS_PATIENCE, closed.wait_for(Option::is_some)).await;
             let closed = closed
@@ -535,7 +533,7 @@ impl Opening<'_> {
             result.and_then(|result| wire::decode(result.raw()).ok());
         let capabilities = said.as_ref().and_then(|said| said.capabilities.as_ref());
         if capabilities.is_some_and(|capabilities| capabilities.logging.is_some()) {
-            // In this era nothing is logged to who does not ask for it.
+            // In this era a server sends log messages only to clients that request them.
             meta.set(meta::LOG_LEVEL, LOG_LEVEL)
                 .map_err(|error| OpenErrorKind::Request(super::unwritable(error)))?;
         }
@@ -607,7 +605,7 @@ impl Opening<'_> {
         }))
     }
 
-    /// What every request of that revision carries.
+    /// The `_meta` members of every request of that revision.
     fn stateless_meta(&self, revision: Revision) -> Result<MetaMembers, OpenErrorKind> {
         let mut capabilities = self.handler.capabilities();
         if let Ok(nothing) = Raw::parse("{}") {
@@ -630,7 +628,7 @@ impl Opening<'_> {
     }
 }
 
-/// What an HTTP answer leads to.
+/// The step that follows an HTTP response.
 fn http_step(
     reply: Reply,
     step: impl FnOnce(HttpAnswer<'_>) -> Step,
@@ -680,7 +678,8 @@ fn reply_or_closed(reply: Result<Reply, oneshot::error::RecvError>) -> Reply {
     reply.unwrap_or(Reply::Closed(Closed::ByUs))
 }
 
-/// A link that a server refuses for want of credentials: a WebSocket, or the stream of the older transport.
+/// Classifies the failure of a link that may have been refused for lack of credentials: a WebSocket, or the stream of
+/// the legacy transport.
 fn unauthorized_or_transport(mut error: TransportError) -> OpenErrorKind {
     match error.refusal.take() {
         Some(refusal) if matches!(refusal.status, 401 | 403) => {

@@ -1,4 +1,4 @@
-//! Lists that come in pages, fetched to their end or to a limit.
+//! Fetches paginated lists, to the end or to a limit.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use super::{ListKind, Peer, RequestError, RequestOptions};
 use crate::catalog::SetAside;
 use crate::json::SharedJson;
 
-/// How much of a list is fetched.
+/// Limits on how much of a list is fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLimits {
-    /// Pages at most.
+    /// Maximum number of pages.
     pub pages: usize,
-    /// Bytes of all pages together at most.
+    /// Maximum bytes of all pages together.
     pub bytes: usize,
 }
 
@@ -29,21 +29,21 @@ impl Default for PageLimits {
     }
 }
 
-/// A list, page by page as the server sent it.
+/// A list as the server sent it, page by page.
 #[derive(Debug, Clone, Default)]
 pub struct Pages {
-    /// The pages, undecoded.
+    /// Undecoded pages.
     pub pages: Vec<SharedJson>,
-    /// How long the list stays fresh, if the server says so: as long as its most short-lived page.
+    /// How long the list stays fresh, taken from its shortest-lived page; `None` if the server did not state it.
     pub hint: Option<CacheHint>,
-    /// Why the list is not complete.
+    /// Reason why the list is incomplete; `None` if it is complete.
     pub cut: Option<String>,
-    /// What was taken out of the pages, because it differs from its pin or cannot be compared with it.
+    /// Items removed from the pages because they differ from their pin or cannot be compared with it.
     pub withheld: Vec<SetAside>,
 }
 
 impl Peer {
-    /// Fetches a whole list. A server that does not have the method has an empty list.
+    /// Fetches a list. A server that lacks the method has an empty list.
     pub async fn list(
         &self,
         kind: ListKind,
@@ -53,8 +53,8 @@ impl Peer {
         self.list_reading(kind, limits, deadline, |_| None).await
     }
 
-    /// As [`list`](Self::list), for whoever reads each page as it comes. `read` returns the page without its items, if it
-    /// knows it: then nobody looks for the cursor among them.
+    /// Like [`list`](Self::list), for a caller that reads each page as it arrives. `read` may return the page without
+    /// its items, which spares searching them for the cursor.
     pub(crate) async fn list_reading(
         &self,
         kind: ListKind,
@@ -78,7 +78,7 @@ impl Peer {
                 }
                 Err(error) if list.pages.is_empty() => return Err(error),
                 Err(error) => {
-                    list.cut = Some(format!("a further page could not be had: {error}"));
+                    list.cut = Some(format!("cannot fetch the next page: {error}"));
                     return Ok(list);
                 }
             };
@@ -91,10 +91,10 @@ impl Peer {
             list.pages.push(page);
             match next {
                 None => return Ok(list),
-                // Some servers answer the last page with an empty cursor, or with the same one again.
+                // Some servers answer the last page with an empty cursor, or repeat the last one.
                 Some(next) if asked.as_deref() == Some(&next) => {
                     list.cut = (!next.is_empty())
-                        .then(|| "the server gives the same cursor again".to_owned());
+                        .then(|| "the server returned the same cursor again".to_owned());
                     return Ok(list);
                 }
                 Some(next) if next.is_empty() => return Ok(list),
@@ -113,7 +113,7 @@ impl Peer {
 }
 
 impl Peer {
-    /// A page that could not be read because of its depth, without the items that lie too deep.
+    /// A page that exceeds the nesting limit, without the items that do.
     fn without_deep_items(&self, kind: ListKind, frame: &[u8]) -> Option<SharedJson> {
         let max_depth = self.0.receiver.limits.max_depth;
         let page = shallow_page(frame, max_depth, kind == ListKind::Tools)?;
@@ -128,7 +128,7 @@ fn says_no_such_method(error: &RequestError) -> bool {
         .is_some_and(|error| error.code == ErrorCode::METHOD_NOT_FOUND)
 }
 
-/// The hint that binds: a list is as fresh as its most short-lived page, and as private as its most private one.
+/// The stricter hint: a list is as fresh as its shortest-lived page and as private as its most private one.
 fn shorter(left: Option<CacheHint>, right: Option<CacheHint>) -> Option<CacheHint> {
     match (left, right) {
         (Some(left), Some(right)) => Some(CacheHint {

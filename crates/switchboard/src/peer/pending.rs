@@ -1,7 +1,7 @@
-//! Requests that wait for their answers.
+//! Table of requests that await their response, with their deadlines.
 //!
-//! Owns the table from id to waiter, and the deadlines of each. An entry leaves the table exactly once: with its answer,
-//! with its failure, with the end of the link, or because nobody waits any longer. Nothing here knows what a request means.
+//! An entry leaves the table exactly once: with its response, with a failure, when the link ends, or when its waiter is
+//! dropped. Nothing here depends on the meaning of a request.
 
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,80 +17,75 @@ use crate::id_map::IdMap;
 use crate::json::SharedJson;
 use crate::transport::{Closed, RequestFailure};
 
-/// What comes of a request.
+/// Outcome of a request.
 #[derive(Debug)]
 pub(crate) enum Reply {
-    /// A result.
     Result(SharedJson),
-    /// An error.
     Error(Box<ErrorObject<'static>>),
-    /// Something with the right id that is no answer.
+    /// A message with the id of the request that is not a valid response.
     Unreadable(String),
-    /// An answer that is nested too deep: where, and the whole message.
+    /// A response nested too deeply: the position, and the whole message.
     TooDeep(String, Bytes),
-    /// Nothing was heard of it for too long, or it took too long in all.
     Overdue(Overdue),
-    /// The link says that none will come.
+    /// The link reports that no response will arrive.
     Failed(RequestFailure),
-    /// The link has ended.
     Closed(Closed),
 }
 
-/// Which of its deadlines a request has missed.
+/// The deadline that a request missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overdue {
-    /// That for its silence.
+    /// No response and no progress for too long.
     Idle,
-    /// That for the whole.
+    /// Too long in all.
     Total,
 }
 
-/// How long a request may take.
+/// Deadlines of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
-    /// How long nothing may be heard of it.
+    /// Longest time without a response or progress.
     pub(crate) idle: Duration,
-    /// How long it may take in all.
+    /// Longest time in all.
     pub(crate) total: Duration,
 }
 
-/// How far a request is, as its server tells.
+/// Progress of a request, as reported by the server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// How far it is.
+    /// Amount done so far, in the server's unit.
     pub progress: f64,
-    /// How far it goes, if that is known.
+    /// Amount at completion; `None` if unknown.
     pub total: Option<f64>,
-    /// What it is doing.
+    /// Description of the current work.
     pub message: Option<String>,
 }
 
-/// Gets a request's progress. It runs on a task that reads or sends, so it must be short and must not block.
+/// Receives a request's progress. Called from a task that reads or sends: must be short and never block.
 pub type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// Gets the progress of many requests, each under a number that whoever asked chose for it. As short as a sink.
+/// Receives the progress of many requests, each under a number chosen by the caller. Must be short and never block.
 pub trait ProgressListener: Send + Sync {
-    /// The request of that number is so far.
+    /// Reports progress of the request with this number.
     fn progress(&self, number: u64, progress: Progress);
 }
 
-/// Where the progress of one request goes.
+/// Destination of one request's progress.
 #[derive(Clone)]
 pub struct ProgressRoute {
-    /// Who gets it.
+    /// Receiver of the progress.
     pub listener: Arc<dyn ProgressListener>,
-    /// The request's number there.
+    /// The request's number at the listener.
     pub number: u64,
 }
 
 impl ProgressRoute {
-    /// Tells who listens.
+    /// Passes progress to the listener.
     pub fn tell(&self, progress: Progress) {
         self.listener.progress(self.number, progress);
     }
 }
 
-/// All requests that wait.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     table: Mutex<Table>,
@@ -105,15 +100,14 @@ struct Table {
 }
 
 struct Waiting {
-    /// Gone when the request is overdue; then only whoever waits takes the entry out.
+    /// `None` once the request is overdue; then only its waiter removes the entry.
     reply: Option<oneshot::Sender<Reply>>,
-    /// When something was last heard of it.
+    /// Time of the last progress, or of the start.
     heard: Instant,
     limits: Option<Limits>,
     progress: Option<ProgressRoute>,
 }
 
-/// The deadlines of a request.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     idle: Duration,
@@ -136,7 +130,7 @@ impl std::fmt::Debug for Waiting {
 }
 
 impl Pending {
-    /// Enters a request under a fresh id. Without `patience` it waits for ever.
+    /// Adds a request under a new id. Without `patience` it never times out.
     pub(crate) fn enter(
         &self,
         patience: Option<Patience>,
@@ -170,14 +164,14 @@ impl Pending {
         Ok((id, receiver))
     }
 
-    /// Tells those whose deadlines pass, for as long as it is awaited.
+    /// Times out overdue requests for as long as it is polled.
     ///
-    /// While `is_asking` says so, the server waits for us, and is not silent.
+    /// While `is_asking` returns true, the server waits for this client, so idle deadlines do not run.
     pub(crate) async fn watch(&self, is_asking: impl Fn() -> bool) {
         self.alarm.run(|now| self.sweep(now, is_asking())).await;
     }
 
-    /// Tells those whose deadlines have passed; when the next ones do.
+    /// Times out overdue requests and returns the next deadline.
     fn sweep(&self, now: Instant, is_asking: bool) -> Option<Instant> {
         let mut next = None;
         let mut overdue = Vec::new();
@@ -206,7 +200,7 @@ impl Pending {
         next
     }
 
-    /// Gives a request its reply; `false` if nobody waits under this id.
+    /// Delivers the reply of a request; `false` if no waiter has this id.
     pub(crate) fn settle(&self, id: u64, reply: Reply) -> bool {
         let sender = {
             let mut table = self.table();
@@ -222,19 +216,19 @@ impl Pending {
         sender.send(reply).is_ok()
     }
 
-    /// The id of the only request that waits, for an answer that does not say whose it is.
+    /// The id of the only pending request, for a response without an id.
     pub(crate) fn only(&self) -> Option<u64> {
         let table = self.table();
         let mut ids = table.waiting.keys();
         ids.next().copied().filter(|_| ids.next().is_none())
     }
 
-    /// Takes a request out; `false` if it has been settled.
+    /// Removes a request; `false` if it has been settled.
     pub(crate) fn forget(&self, id: u64) -> bool {
         self.table().waiting.remove(&id).is_some()
     }
 
-    /// Notes that something was heard of a request.
+    /// Restarts the idle deadline of a request and passes its progress on; `false` if no request has this id.
     pub(crate) fn progressed(&self, id: u64, progress: impl FnOnce() -> Progress) -> bool {
         let route = {
             let mut table = self.table();
@@ -244,24 +238,23 @@ impl Pending {
             waiting.heard = Instant::now();
             waiting.progress.clone()
         };
-        // Outside the lock: what a listener does is not ours to know.
+        // Called outside the lock, since a listener may do anything.
         if let Some(route) = route {
             route.tell(progress());
         }
         true
     }
 
-    /// How many wait.
     pub(crate) fn len(&self) -> usize {
         self.table().waiting.len()
     }
 
-    /// How many have been entered so far.
+    /// Number of requests added so far.
     pub(crate) fn entered(&self) -> u64 {
         self.table().last_id
     }
 
-    /// Refuses all that would come, unless more than so many wait; whether it does. Those that wait go on waiting.
+    /// Rejects new requests unless more than `waiting` are pending; returns whether it does. Pending ones stay.
     pub(crate) fn close_unless_more_than(&self, waiting: usize, closed: &Closed) -> bool {
         let mut table = self.table();
         let is_over = table.waiting.len() <= waiting;
@@ -271,7 +264,7 @@ impl Pending {
         is_over
     }
 
-    /// Ends every request that waits, and all that would come.
+    /// Fails every pending request, and rejects new ones.
     pub(crate) fn close(&self, closed: &Closed) {
         let waiting = {
             let mut table = self.table();
@@ -289,7 +282,7 @@ impl Pending {
     }
 }
 
-/// That long after, or as long as a clock can tell.
+/// `start` plus `duration`, saturating at what an `Instant` can represent.
 pub(super) fn later(start: Instant, duration: Duration) -> Instant {
     const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
     start + duration.min(LONGEST)

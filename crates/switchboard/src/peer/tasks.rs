@@ -1,6 +1,6 @@
-//! Requests that the server turns into tasks: asked about until they are done.
+//! Follows requests that the server turned into tasks, polling until they are done.
 //!
-//! A task is as much a request as any other to whoever made it. Giving the request up cancels the task.
+//! To the caller a task is a request like any other. Cancelling the request cancels the task.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +17,9 @@ use super::pending::later;
 use super::{Params, RequestError, RequestOptions, Shared, to_raw, unwritable};
 use crate::json::SharedJson;
 
-/// How often a task is asked about when the server does not say.
+/// Poll interval if the server does not suggest one.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// However short or long a server wants the interval.
+/// Bounds for the interval that a server suggests.
 const POLL_BOUNDS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(60));
 
 impl Shared {
@@ -63,11 +63,11 @@ impl Shared {
                 TaskStatus::Failed => {
                     return Err(match task.failure() {
                         Some(error) => RequestError::Rejected(Box::new(error.into_owned())),
-                        None => RequestError::Task(told("failed", &task)),
+                        None => RequestError::Task(with_message("failed", &task)),
                     });
                 }
                 TaskStatus::Cancelled => {
-                    return Err(RequestError::Task(told("been cancelled", &task)));
+                    return Err(RequestError::Task(with_message("been cancelled", &task)));
                 }
                 TaskStatus::InputRequired if !task.input_requests.is_empty() => {
                     let responses = self.fulfil(&task.input_requests).await?;
@@ -76,7 +76,7 @@ impl Shared {
                         .await?;
                 }
                 TaskStatus::InputRequired if self.facts.revision.era() == Era::Stateful => {
-                    // 2025-11-25 asks its questions while the result is waited for.
+                    // Revision 2025-11-25 sends its input requests while the client waits for the result.
                     return self
                         .exchange(Method::TasksResult, Some(&params), options)
                         .await;
@@ -105,7 +105,7 @@ impl Shared {
         }
     }
 
-    /// The result of a completed task: within the task in the extension, to be asked for in 2025-11-25.
+    /// The result of a completed task: part of the task in the extension, fetched separately in 2025-11-25.
     async fn result_of(
         &self,
         task: &Task<'_>,
@@ -133,14 +133,14 @@ fn update_params(task_id: &str, responses: &str) -> Result<Box<RawValue>, Reques
     RawValue::from_string(params).map_err(unwritable)
 }
 
-fn told(what: &str, task: &Task<'_>) -> String {
+fn with_message(what: &str, task: &Task<'_>) -> String {
     match &task.status_message {
         Some(message) => format!("{what}: {message}"),
         None => what.to_owned(),
     }
 }
 
-/// A task that is being followed. Dropped before its end, it is cancelled.
+/// A task being followed. Dropping it before its end cancels the task.
 struct RunningTask<'a> {
     shared: &'a Shared,
     task_id: Option<String>,
@@ -160,7 +160,7 @@ impl Drop for RunningTask<'_> {
         let Ok(params) = to_raw(&TaskRequestParams::new(task_id.into())) else {
             return;
         };
-        // The answer is of no interest, so nobody waits for it.
+        // The response is ignored, so there is no waiter.
         let Ok((id, _)) = self.shared.receiver.pending.enter(None, None) else {
             return;
         };

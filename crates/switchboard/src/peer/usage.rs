@@ -1,7 +1,7 @@
-//! What a conversation is used for: what somebody asked, told apart from what keeps the connection in order.
+//! Counts the use of a connection by callers, apart from health checks and refreshes.
 //!
-//! Owns the counts beside those of the table of requests, so that an unused connection can be told from one that is
-//! probed and refreshed. Calls are not counted here: they pay nothing for it.
+//! Complements the counts of the request table, so that an unused connection can be distinguished from one that is only
+//! probed and refreshed. Calls are not counted here and cost nothing.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -10,21 +10,21 @@ use switchboard_protocol::Method;
 use super::Peer;
 use crate::transport::Closed;
 
-/// What is known of a conversation's use.
+/// Counters of a connection's use.
 #[derive(Debug, Default)]
 pub(super) struct Usage {
-    /// Requests of the host's own, ever made.
+    /// Requests of the host itself, since the connection was opened.
     upkeep: AtomicU64,
-    /// Those of them that the server is at work on.
+    /// Requests of the host itself that the server is processing.
     upkeep_working: AtomicUsize,
-    /// Subscriptions that stand.
+    /// Active subscriptions.
     listening: AtomicUsize,
-    /// Requests that are followed beyond their first answer, and at times have nothing in flight.
+    /// Requests followed beyond their first response, which at times have nothing in flight.
     followed: AtomicUsize,
 }
 
 impl Usage {
-    /// Counts a request, for as long as the guard lives, if it is one that only keeps the connection in order.
+    /// Counts a request for as long as the guard lives, if it only maintains the connection.
     pub(super) fn upkeep(&self, method: Method) -> Option<Counted<'_>> {
         let count = match method {
             Method::SubscriptionsListen => &self.listening,
@@ -35,13 +35,13 @@ impl Usage {
         Some(Counted::one(count))
     }
 
-    /// Counts a request that is followed beyond its first answer, for as long as the guard lives.
+    /// Counts a request followed beyond its first response, for as long as the guard lives.
     pub(super) fn follow(&self) -> Counted<'_> {
         Counted::one(&self.followed)
     }
 }
 
-/// One more of something, while it lives.
+/// Guard that counts one while it lives.
 #[derive(Debug)]
 pub(super) struct Counted<'a>(&'a AtomicUsize);
 
@@ -59,21 +59,21 @@ impl Drop for Counted<'_> {
 }
 
 impl Peer {
-    /// How much was asked of the server so far, upkeep aside. Only a difference means something.
+    /// Number of requests made by callers so far. Only differences are meaningful.
     pub(crate) fn uses(&self) -> u64 {
         let upkeep = self.0.usage.upkeep.load(Ordering::Relaxed);
         self.0.receiver.pending.entered().wrapping_sub(upkeep)
     }
 
-    /// Whether somebody's request is under way, or a question of the server.
+    /// Whether a caller's request, or a request of the server, is in progress.
     pub(crate) fn is_in_use(&self) -> bool {
         let usage = &self.0.usage;
         let upkeep = usage.upkeep_working.load(Ordering::Relaxed);
         self.0.working.load(Ordering::Relaxed) > upkeep || self.is_followed()
     }
 
-    /// Closes the conversation to requests, if none is under way; `false` if one is. One that comes later is not sent,
-    /// and can be made over another connection.
+    /// Rejects new requests if none is in progress; `false` if one is. A rejected request is not sent and can be made
+    /// over another connection.
     pub(crate) fn retire(&self) -> bool {
         if self.is_busy() || self.is_followed() {
             return false;

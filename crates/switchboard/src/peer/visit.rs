@@ -1,7 +1,6 @@
-//! Pages that the user has to visit before a request is answered (error −32042 of 2025-11-25).
+//! URL elicitation by error: pages the user must visit before a request succeeds (error −32042 of 2025-11-25).
 //!
-//! Owns the way from that error to the handler, and the waiting for the server to say that a page is done with. Making
-//! the request again is for whoever made it.
+//! Passes that error to the handler and waits for the server to report completion. The caller repeats the request.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,14 +14,15 @@ use tokio::time::timeout;
 
 use super::{Answering, Peer, RequestError};
 
-/// How long a server may take to say that a page is done with. Then it is asked again anyway: not all of them say it.
+/// How long to wait for the server to report completion. After that the request is repeated anyway, since not all
+/// servers report it.
 const COMPLETION: Duration = Duration::from_secs(180);
-/// How many pages one error may name.
+/// Pages one error may list.
 const MAX_PAGES: usize = 8;
 
 impl Peer {
-    /// Has the user visit the pages that an error asks for, within this time. An error means that the request is not to
-    /// be made again.
+    /// Has the user visit the pages that an error lists, within this time. An error means that the request must not be
+    /// repeated.
     pub(crate) async fn visit(
         &self,
         error: RequestError,
@@ -62,7 +62,7 @@ impl Peer {
         id: Option<String>,
     ) -> Result<(), RequestError> {
         let shared = &self.0;
-        // From here on, because the server may be done before the user says so.
+        // Registered before asking, because the server may report completion before the user answers.
         let completion = id.map(|id| shared.receiver.visits.begin(id));
         let answer = {
             let _answering = Answering::begin(&shared.receiver);
@@ -74,11 +74,11 @@ impl Peer {
             ElicitAction::Cancel => return Err(RequestError::NotVisited("cancelled")),
             _ => return Err(RequestError::NotVisited("declined")),
         }
-        // A page without an id is never said to be done with.
+        // Completion is reported only for a page with an id.
         if let Some(completion) = completion {
             tokio::select! {
                 _ = timeout(COMPLETION, completion.done()) => {}
-                // Whoever makes the request again will find out.
+                // The repeated request will fail.
                 _ = self.closed() => {}
             }
         }
@@ -86,7 +86,7 @@ impl Peer {
     }
 }
 
-/// The error that asks for pages, if it is one.
+/// The JSON-RPC error that lists pages, if it is one.
 fn pages_wanted(error: &RequestError) -> Option<ErrorObject<'_>> {
     let error = match error {
         RequestError::Rejected(error) => (**error).clone(),
@@ -97,13 +97,13 @@ fn pages_wanted(error: &RequestError) -> Option<ErrorObject<'_>> {
 }
 
 impl RequestError {
-    /// Whether the server wants pages visited first.
+    /// Whether the server requires pages to be visited first.
     pub(crate) fn wants_pages(&self) -> bool {
         pages_wanted(self).is_some()
     }
 }
 
-/// Pages that somebody waits for. What a server says of others is nobody's business.
+/// Pages being waited for. Completions of other pages are ignored.
 #[derive(Debug, Default)]
 pub(super) struct Visits(Mutex<Vec<(String, Arc<Notify>)>>);
 
@@ -115,7 +115,7 @@ impl Visits {
         Expected { visits: self, done }
     }
 
-    /// Notes that a page is done with.
+    /// Marks a page as completed.
     pub(super) fn complete(&self, id: &str) {
         for (_, done) in self.waiting().iter().filter(|(waiting, _)| waiting == id) {
             done.notify_one();
@@ -127,7 +127,7 @@ impl Visits {
     }
 }
 
-/// A page that is waited for.
+/// Registration of a page being waited for.
 struct Expected<'a> {
     visits: &'a Visits,
     done: Arc<Notify>,

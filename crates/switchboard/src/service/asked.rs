@@ -1,7 +1,7 @@
-//! Questions of a server to its client that are under way (stateful era).
+//! Pending requests from the server to its client (stateful era).
 //!
-//! Owns their ids and who waits for which answer. An answer nobody waits for is dropped; a waiter that goes away
-//! leaves nothing behind and lets the client know.
+//! Owns their ids and waiters. A response without a waiter is dropped; a waiter that is dropped removes its entry and
+//! cancels the request at the client.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,10 +15,8 @@ use tokio::sync::oneshot;
 
 use super::{Purpose, Sink};
 
-/// What a client answered.
 type ClientReply = Result<Box<RawValue>, ErrorObject<'static>>;
 
-/// The questions under way.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     next: AtomicU64,
@@ -26,7 +24,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Asks the client and waits for its answer. Dropping the future takes the question back.
+    /// Sends a request to the client and waits for the response. Dropping the future cancels the request.
     pub(super) async fn ask(
         &self,
         sink: &Arc<dyn Sink>,
@@ -45,7 +43,7 @@ impl Asked {
         encode::request(&mut frame, &id.into(), method.name(), trusted(params)).map_err(|_| {
             ErrorObject::new(
                 ErrorCode::INTERNAL_ERROR,
-                "the question cannot be written as JSON",
+                "the request cannot be serialized as JSON",
             )
         })?;
         sink.send(frame.into(), Purpose::Message);
@@ -54,12 +52,12 @@ impl Asked {
         answer
     }
 
-    /// Hands an answer to the question that waits for it; `false` if there is none.
+    /// Delivers a response to its waiter; `false` if there is none.
     pub(super) fn answered(&self, id: &RequestId<'_>, answer: ClientReply) -> bool {
         let waiting = id.as_u64_lenient().and_then(|id| self.lock().remove(&id));
         let is_waited_for = waiting.is_some();
         if let Some(waiting) = waiting {
-            // Whoever waited may be gone by now.
+            // The waiter may have been dropped by now.
             let _ = waiting.send(answer);
         }
         is_waited_for
@@ -70,7 +68,7 @@ impl Asked {
     }
 }
 
-/// Takes a question back when it is dropped unanswered.
+/// Cancels the request when dropped without a response.
 struct Question<'a> {
     asked: &'a Asked,
     sink: &'a Arc<dyn Sink>,

@@ -1,12 +1,12 @@
-//! The flag that says nobody waits for an answer any longer.
+//! Cancellation flag of a request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// Whether a request was given up, or is over. Cheap to clone into blocking work, which has to look at it now and
-/// then; asynchronous work is dropped by itself.
+/// Set when a request is cancelled or done. Cheap to clone into blocking work, which must poll it; a cancelled future
+/// is dropped.
 #[derive(Debug, Clone, Default)]
 pub struct Cancellation(Arc<Inner>);
 
@@ -17,23 +17,23 @@ struct Inner {
 }
 
 impl Cancellation {
-    /// Whether nobody waits any longer.
+    /// Whether the request was cancelled or is done.
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.load(Ordering::Acquire)
     }
 
-    /// Ends when nobody waits any longer.
+    /// Completes when the request is cancelled or done.
     pub async fn cancelled(&self) {
         let changed = self.0.changed.notified();
         tokio::pin!(changed);
-        // Registered before looking, so that a change in between is not missed.
+        // Registered before the check, so that a change in between is not missed.
         changed.as_mut().enable();
         if !self.is_cancelled() {
             changed.await;
         }
     }
 
-    /// Says that nobody waits any longer.
+    /// Sets the flag and wakes all waiters.
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::Release);
         self.0.changed.notify_waiters();

@@ -1,24 +1,20 @@
-//! How a service tells all its clients that something changed.
+//! Broadcasts change notifications of a service to all its clients.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use switchboard_protocol::Method;
 
-/// Something that changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Change {
-    /// The list of tools.
     Tools,
-    /// The list of prompts.
     Prompts,
-    /// The list of resources.
     Resources,
-    /// The contents of this resource.
+    /// Contents of the resource with this URI.
     Resource(Arc<str>),
 }
 
 impl Change {
-    /// The notification that tells of it.
+    /// Method of the notification.
     pub(super) fn method(&self) -> Method {
         match self {
             Self::Tools => Method::ToolsListChanged,
@@ -29,38 +25,38 @@ impl Change {
     }
 }
 
-/// Who is told.
+/// Receives the changes of a service.
 pub(super) trait Listener: Send + Sync {
     fn changed(&self, change: &Change);
 }
 
-/// Where a service announces changes: a field of it, handed out by [`Service::changes`](super::Service::changes).
-/// Every client hears of what it asked to hear of, and nothing is kept for those that come later.
+/// Announces changes: a field of a service, returned by [`Service::changes`](super::Service::changes). Each client
+/// receives what it subscribed to; later clients receive no earlier changes.
 #[derive(Default)]
 pub struct Changes(Mutex<Vec<Weak<dyn Listener>>>);
 
 impl Changes {
-    /// The list of tools changed.
+    /// Announces that the list of tools changed.
     pub fn tools(&self) {
         self.tell(&Change::Tools);
     }
 
-    /// The list of prompts changed.
+    /// Announces that the list of prompts changed.
     pub fn prompts(&self) {
         self.tell(&Change::Prompts);
     }
 
-    /// The list of resources changed.
+    /// Announces that the list of resources changed.
     pub fn resources(&self) {
         self.tell(&Change::Resources);
     }
 
-    /// The contents of a resource changed.
+    /// Announces that the contents of a resource changed.
     pub fn resource(&self, uri: &str) {
         self.tell(&Change::Resource(uri.into()));
     }
 
-    /// Adds a client. It is forgotten when it is gone.
+    /// Adds a client, which is removed once it is dropped.
     pub(super) fn add(&self, listener: Weak<dyn Listener>) {
         let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| listener.strong_count() > 0);

@@ -1,6 +1,6 @@
-//! What a service can do while it answers a request: report progress, log, ask the client.
+//! Context of a request being served: progress, log messages, requests to the client.
 //!
-//! Owns how each of these travels in the era the request speaks.
+//! Encodes each of these for the era of the request.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -29,14 +29,14 @@ use super::conversation::Request;
 use super::dispatch::severity;
 use super::{Cancellation, Failure, Purpose, invalid_params};
 
-/// A request that is being answered, as its service sees it.
+/// A request being served, as its service sees it.
 pub struct RequestContext {
     request: Arc<Request>,
     revision: Revision,
     declared: OnceLock<Declared>,
 }
 
-/// What the request's `_meta` says, read when somebody needs it.
+/// The request's `_meta`, decoded on first use.
 struct Declared {
     progress_token: Option<RequestId<'static>>,
     log_level: Option<LoggingLevel<'static>>,
@@ -55,17 +55,17 @@ impl RequestContext {
         &self.request
     }
 
-    /// The revision the request speaks.
+    /// The revision of the request.
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// Says when nobody waits for the answer any longer, to blocking work and to tasks the service starts.
+    /// The request's cancellation flag, for blocking work and for tasks the service spawns.
     pub fn cancellation(&self) -> Cancellation {
         self.request.cancellation.clone()
     }
 
-    /// What the client can do.
+    /// The client's declared capabilities.
     pub fn client_capabilities(&self) -> ClientCapabilities<'static> {
         let declared = match self.revision.era() {
             Era::Stateful => {
@@ -82,7 +82,7 @@ impl RequestContext {
             .map_or_else(ClientCapabilities::new, IntoOwned::into_owned)
     }
 
-    /// Reports how far the request is, if the client wants to know. Values have to grow.
+    /// Reports progress if the client asked for it. Values must increase.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let Some(token) = self.declared().progress_token.clone() else {
             return;
@@ -98,7 +98,7 @@ impl RequestContext {
         self.notify::<Progress>(&params);
     }
 
-    /// Sends a log message, if the client wants messages of that level. The service has to have
+    /// Sends a log message if the client wants messages of that level. Requires
     /// [`Features::logging`](super::Features::logging).
     pub fn log<T: Serialize + ?Sized>(
         &self,
@@ -117,7 +117,7 @@ impl RequestContext {
         self.notify::<LoggingMessage>(&params);
     }
 
-    /// Asks the user, by a form or by a page to visit. See [`ask`](Self::ask).
+    /// Asks the user, by a form or a page to visit. See [`ask`](Self::ask).
     pub async fn elicit(
         &self,
         key: &str,
@@ -131,7 +131,7 @@ impl RequestContext {
         Ok(answer.into_owned())
     }
 
-    /// Asks the client's model. See [`ask`](Self::ask).
+    /// Requests a completion from the client's model. See [`ask`](Self::ask).
     pub async fn sample(
         &self,
         key: &str,
@@ -145,7 +145,7 @@ impl RequestContext {
         Ok(answer.into_owned())
     }
 
-    /// Asks for the folders to work in. See [`ask`](Self::ask).
+    /// Requests the client's root folders. See [`ask`](Self::ask).
     pub async fn roots(&self, key: &str) -> Result<ListRootsResult<'static>, Failure> {
         let answer = self.ask(key, ListRootsRequest::new().into()).await?;
         let answer = answer
@@ -154,15 +154,15 @@ impl RequestContext {
         Ok(answer.into_owned())
     }
 
-    /// Asks the client and waits for its answer, undecoded.
+    /// Sends a request to the client and returns the undecoded response.
     ///
-    /// In the stateless era a server cannot ask while it answers: the method ends with the [`Failure`] this returns,
-    /// and is called again from its beginning once the client has answered. Then this returns the answer, found by
-    /// `key`. So a service passes the failure on (`?`), does nothing before a question that must not be done twice,
-    /// and gives each question of a request a key of its own.
+    /// In the stateless era a server cannot send requests while it answers: this returns a [`Failure`] that ends the
+    /// method, which is called again from the beginning once the client has answered. This then returns the answer,
+    /// found by `key`. A service therefore passes the failure on with `?`, has no side effects before a request that
+    /// must not happen twice, and uses a different key for each request.
     ///
     /// # Errors
-    /// The client cannot be asked this, it answered with an error, or it has to answer first.
+    /// The client does not support the request, it answered with an error, or it has to answer first.
     pub async fn ask(
         &self,
         key: &str,
@@ -175,7 +175,7 @@ impl RequestContext {
         }
     }
 
-    /// The answer to a read of a resource that is not there, in the code of the request's revision.
+    /// The error for reading a resource that does not exist, with the code of the request's revision.
     pub fn resource_not_found(&self, uri: &str) -> Failure {
         #[derive(Serialize)]
         struct Data<'d> {
@@ -191,7 +191,7 @@ impl RequestContext {
     }
 }
 
-/// The request is over, one way or another: whatever still works for it may stop.
+/// The request is over: work that still runs for it may stop.
 impl Drop for RequestContext {
     fn drop(&mut self) {
         self.request.cancellation.cancel();
@@ -224,8 +224,8 @@ impl RequestContext {
         })
     }
 
-    /// The stateless era wants no message unless the request says so; the stateful one all from `info` on, unless
-    /// the client has said otherwise.
+    /// In the stateless era only requests that ask for log messages get them; in the stateful one all get `info` and
+    /// above, unless the client has set another level.
     fn wants_log(&self, level: &LoggingLevel<'_>) -> bool {
         let threshold = match self.revision.era() {
             Era::Stateful => {
@@ -260,17 +260,18 @@ impl RequestContext {
                 needed.elicitation = Some(ElicitationCapability::new());
                 (capabilities.offers_elicitation(), "elicitation")
             }
-            // What it needs is not known; the client will say.
+            // The required capability is not known; the client decides.
             InputRequest::Unknown(_) => (true, ""),
         };
         if offered {
             return Ok(());
         }
-        let message = format!("the server has to ask, and the client does not offer {what}");
+        let message =
+            format!("the server needs client input, but the client does not offer {what}");
         Err(ErrorObject::missing_client_capability(message, &needed).into())
     }
 
-    /// Asks by a request of the server's own (stateful era).
+    /// Sends the question as a request of the server (stateful era).
     async fn ask_now(&self, question: &InputRequest<'_>) -> Result<RawObject<'static>, Failure> {
         let (method, params) = match question {
             InputRequest::CreateMessage(question) => (
@@ -286,13 +287,13 @@ impl RequestContext {
                 (Method::RootsList, types::encode(params))
             }
             InputRequest::Unknown(_) => {
-                return Err(internal("a question of an unknown kind cannot be asked"));
+                return Err(internal("cannot send an input request of an unknown kind"));
             }
         };
         if !method.exists_in(self.revision) {
             let revision = self.revision;
             return Err(internal(format!(
-                "the server has to ask, and revision {revision} has no {method}"
+                "the server needs client input, but revision {revision} has no {method}"
             )));
         }
         let Request { core, sink, .. } = &*self.request;
@@ -300,11 +301,11 @@ impl RequestContext {
         RawObject::try_from(Raw::from(answer)).map_err(|error| unfit(&error))
     }
 
-    /// Looks for the answer among those that came with the request; without one, the request has to wait for it
+    /// Finds the answer among those sent with the request; without one, the request fails until the client has answered
     /// (stateless era).
     ///
-    /// Answers to earlier questions come back as the request's state. It needs no seal: it holds nothing but what
-    /// the client itself has said, and could say again.
+    /// Answers to earlier questions come back as the request's state. It needs no signature, since it contains only
+    /// what the client itself sent.
     fn ask_first(
         &self,
         key: &str,
@@ -316,9 +317,8 @@ impl RequestContext {
             .and_then(|params| types::decode::<InputResponseRequestParams<'_>>(params).ok())
             .unwrap_or_default();
         let mut answers: BTreeMap<String, Box<RawValue>> = match &given.request_state {
-            Some(state) => serde_json::from_str(&state.decode()).map_err(|_| {
-                invalid_params("the requestState is not one that this server has given")
-            })?,
+            Some(state) => serde_json::from_str(&state.decode())
+                .map_err(|_| invalid_params("the requestState was not issued by this server"))?,
             None => BTreeMap::new(),
         };
         for (key, answer) in given.input_responses.iter() {
@@ -340,9 +340,9 @@ impl RequestContext {
     }
 }
 
-/// The client answered something that is no answer.
+/// The client's answer does not match its type.
 fn unfit(error: &DecodeError) -> Failure {
-    internal(format!("the client's answer cannot be used: {error}"))
+    internal(format!("invalid answer from the client: {error}"))
 }
 
 fn internal(message: impl Into<std::borrow::Cow<'static, str>>) -> Failure {

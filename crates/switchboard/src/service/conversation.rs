@@ -1,7 +1,7 @@
-//! One client's conversation with a service: frames in, frames out.
+//! One client session of a service: frames in, frames out.
 //!
-//! Owns what is running, how it is cancelled, and what a handshake settled. What a request means is `dispatch`'s
-//! business; how frames travel is the transport's.
+//! Owns the running requests, their cancellation and the result of the handshake. `dispatch` handles the methods; the
+//! transport carries the frames.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -32,14 +32,14 @@ use super::subscriptions::Subscriptions;
 use super::{Cancellation, Purpose, Service, Sink, dispatch};
 use crate::json::SharedJson;
 
-/// How many requests of one client may run at a time; a `subscriptions/listen` counts for as long as it is open.
+/// Maximum number of concurrent requests per client; a `subscriptions/listen` counts for as long as it is open.
 pub const MAX_IN_FLIGHT: u32 = 1024;
 
-/// One client's conversation with a service, in whichever era it speaks. Dropping it cancels what is running.
+/// One client session of a service, in either era. Dropping it cancels the running requests.
 pub struct Conversation(Arc<Core>);
 
 impl Conversation {
-    /// Begins one. What no request asked for goes to `sink`. Has to be called within a tokio runtime, which is where
+    /// Starts a session. Frames that belong to no request go to `sink`. Must be called within a tokio runtime, on which
     /// requests run that are not answered at once.
     pub fn new(service: Arc<dyn Service>, sink: Arc<dyn Sink>) -> Self {
         let core = Arc::new(Core {
@@ -58,7 +58,7 @@ impl Conversation {
         Self(core)
     }
 
-    /// Parses a frame and takes it in, for a transport that has bounded its size. Whatever it holds is begun in order
+    /// Parses and processes a frame whose size the transport has limited. Every request in it is started in order
     /// before this returns.
     pub fn receive(&self, frame: &Bytes) {
         let limits = Limits {
@@ -69,23 +69,23 @@ impl Conversation {
             .receive(ClientFrame::parse(frame, &limits), &self.0.sink);
     }
 
-    /// Takes in a frame that the front end has parsed. The answer, and what belongs to the request, goes to `sink`.
+    /// Processes a frame that the front end has parsed. The answer, and all other frames of the request, go to `sink`.
     pub fn receive_on(&self, frame: ClientFrame, sink: &Arc<dyn Sink>) {
         self.0.receive(frame, sink);
     }
 
-    /// Cancels everything and takes nothing in any longer.
+    /// Cancels all requests and ignores further frames.
     pub fn close(&self) {
         self.0.close();
     }
 
-    /// Ends when nothing is running any longer, after [`close`](Self::close).
+    /// Completes when no request is running, after [`close`](Self::close).
     pub async fn ended(&self) {
-        // Every running request holds one of the permits.
+        // Every running request holds one permit.
         let _ = self.0.permits.acquire_many(MAX_IN_FLIGHT).await;
     }
 
-    /// How many requests are running.
+    /// Number of running requests.
     pub fn in_flight(&self) -> usize {
         (MAX_IN_FLIGHT as usize).saturating_sub(self.0.permits.available_permits())
     }
@@ -106,10 +106,10 @@ impl std::fmt::Debug for Conversation {
     }
 }
 
-/// What the requests of a conversation share.
+/// State shared by the requests of a session.
 pub(super) struct Core {
     pub(super) service: Arc<dyn Service>,
-    /// Where what no request asked for goes.
+    /// Destination of frames that belong to no request.
     sink: Arc<dyn Sink>,
     runtime: Handle,
     /// The `_meta` of results in the stateless era.
@@ -119,29 +119,29 @@ pub(super) struct Core {
     state: Mutex<SessionState>,
 }
 
-/// What changes in the course of a conversation.
+/// Mutable state of a session.
 #[derive(Default)]
 pub(super) struct SessionState {
     closed: bool,
-    /// What `initialize` settled (stateful era).
+    /// Result of `initialize` (stateful era).
     pub(super) settled: Option<Settled>,
-    /// The index in [`LoggingLevel::VALUES`](types::logging::LoggingLevel::VALUES) that `logging/setLevel` asked for.
+    /// Index in [`LoggingLevel::VALUES`](types::logging::LoggingLevel::VALUES) set by `logging/setLevel`.
     pub(super) log_threshold: Option<usize>,
     pub(super) subscriptions: Subscriptions,
     running: HashMap<RequestId<'static>, Cancellation>,
 }
 
-/// What `initialize` settled.
+/// Result of `initialize`.
 #[derive(Clone)]
 pub(super) struct Settled {
     pub(super) revision: Revision,
     pub(super) capabilities: Arc<ClientCapabilities<'static>>,
 }
 
-/// A request under way.
+/// A request being served.
 pub(super) struct Request {
     pub(super) core: Arc<Core>,
-    /// Where the answer goes.
+    /// Destination of the answer.
     pub(super) sink: Arc<dyn Sink>,
     pub(super) id: RequestId<'static>,
     pub(super) method: Method,
@@ -156,10 +156,9 @@ impl Request {
     }
 }
 
-/// A running request; what it ends in, if it has an answer.
+/// A running request; resolves to its answer, or `None` if it has none.
 type Running = Pin<Box<dyn Future<Output = Option<EncodedReply>> + Send>>;
 
-/// What a request ends in.
 struct EncodedReply {
     frame: Bytes,
     answered: Answered,
@@ -178,7 +177,7 @@ impl EncodedReply {
         }
         let error = ErrorObject::new(
             ErrorCode::INTERNAL_ERROR,
-            "the result cannot be written as JSON",
+            "the result cannot be serialized as JSON",
         );
         Self::error(id, &error)
     }
@@ -197,7 +196,7 @@ impl EncodedReply {
 
 impl Core {
     pub(super) fn state(&self) -> MutexGuard<'_, SessionState> {
-        // Nothing panics while it holds the lock, and if it did, the state would still be whole.
+        // No code panics while it holds the lock, and every update leaves the state consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -215,7 +214,7 @@ impl Core {
         }
     }
 
-    /// Answers what cannot be read. An answer to a question of ours that says nothing is an answer all the same.
+    /// Rejects an unreadable message. If it answers a request of ours, that request fails with it.
     fn refuse(&self, error: &ParseError, sink: &Arc<dyn Sink>) {
         if let Some(id) = error.id.as_ref().filter(|_| !error.has_method) {
             let unreadable = ErrorObject::new(ErrorCode::INVALID_REQUEST, error.to_string());
@@ -254,18 +253,18 @@ impl Core {
                 self.asked.answered(&id, Err(error));
             }
             ClientMessage::Error { id: None, error } => {
-                tracing::debug!(%error, "the client reports an error that belongs to no request");
+                tracing::debug!(%error, "the client reports an error without a request id");
             }
             ClientMessage::OtherVersion { id: Some(id) } => {
                 EncodedReply::error(&id, &ClientMessage::other_version()).send(sink);
             }
             ClientMessage::OtherVersion { id: None } => {
-                tracing::debug!("a message that is not of JSON-RPC 2.0 is ignored");
+                tracing::debug!("ignoring a message that is not JSON-RPC 2.0");
             }
         }
     }
 
-    /// Begins a request. What can be answered at once is, without a task of its own.
+    /// Starts a request. If it completes at once, no task is spawned.
     fn begin(
         self: &Arc<Self>,
         request: ClientRequest,
@@ -277,7 +276,7 @@ impl Core {
             classified.open(settled, request.method.as_str(), request.params())
         };
         let MethodName::Known(method) = request.method else {
-            // How it would have opened counts first: a client that forgot its `_meta` is told so.
+            // The opening is checked first, so that a client that omitted `_meta` gets that error.
             open(&request)?;
             return Err(dispatch::method_not_found(request.method.as_str()));
         };
@@ -310,8 +309,8 @@ impl Core {
             cancellation: Cancellation::default(),
         });
         let mut running: Running = Box::pin(run(Arc::clone(&request)));
-        // Most requests need no waiting, and starting a task costs more than all the rest. The waker is of no use:
-        // should the request have to wait, the task looks at it again first thing.
+        // Most requests complete on the first poll, and spawning a task costs more than everything else. A no-op waker
+        // is enough: if the request is pending, the task polls it again first.
         match running
             .as_mut()
             .poll(&mut Context::from_waker(Waker::noop()))
@@ -323,7 +322,7 @@ impl Core {
         Ok(())
     }
 
-    /// Lets a request that has to wait run as a task.
+    /// Runs a pending request as a task.
     fn go_on(
         self: &Arc<Self>,
         request: &Arc<Request>,
@@ -342,7 +341,7 @@ impl Core {
         let request = Arc::clone(request);
         self.runtime.spawn(async move {
             let cancelled = std::pin::pin!(request.cancellation.cancelled());
-            // What is not chosen is dropped with the `select`, so a cancelled request ends here.
+            // `select` drops the other future, so a cancelled request ends here.
             let answer = match select(running, cancelled).await {
                 Either::Left((answer, _)) => answer,
                 Either::Right(_) => None,
@@ -356,11 +355,11 @@ impl Core {
         });
     }
 
-    /// Strikes a request off the list; `false` where it was cancelled, and so has no answer any longer.
+    /// Removes a request from the running ones; `false` if it was cancelled and so has no answer.
     fn finish(&self, request: &Request) -> bool {
         let mut state = self.state();
         let listed = state.running.get(&request.id);
-        // The client may use the id of a cancelled request again.
+        // The client may have reused the id of a cancelled request.
         let is_ours = listed.is_some_and(|listed| listed.is_same(&request.cancellation));
         if is_ours {
             state.running.remove(&request.id);
@@ -394,7 +393,7 @@ impl Core {
 
 impl Listener for Core {
     fn changed(&self, change: &Change) {
-        let told = {
+        let notifications = {
             let mut state = self.state();
             if state.closed {
                 return;
@@ -402,13 +401,13 @@ impl Listener for Core {
             let stateful = state.settled.is_some().then_some(&self.sink);
             state.subscriptions.told(change, stateful)
         };
-        for (sink, frame) in told {
+        for (sink, frame) in notifications {
             sink.send(frame, Purpose::Change);
         }
     }
 }
 
-/// Answers a request, whatever its service does.
+/// Answers a request; a panic of the service becomes an error.
 async fn run(request: Arc<Request>) -> Option<EncodedReply> {
     let answer = AssertUnwindSafe(dispatch::answer(&request))
         .catch_unwind()
@@ -434,12 +433,12 @@ async fn run(request: Arc<Request>) -> Option<EncodedReply> {
 
 fn error_frame(id: Option<&RequestId<'_>>, error: &ErrorObject<'_>) -> Bytes {
     let mut frame = Vec::new();
-    // An error object always turns into JSON.
+    // Serializing an error object cannot fail.
     let _ = encode::error(&mut frame, id, error);
     frame.into()
 }
 
-/// Tells the client what could not be read, unless it was an answer or nothing at all.
+/// Sends an error for an unreadable message, unless it was a response or empty.
 fn refuse_unreadable(error: &ParseError, sink: &Arc<dyn Sink>) {
     let code = match error.kind {
         ParseErrorKind::Empty => return,

@@ -1,6 +1,6 @@
-//! One request: how it opens, which method of the service it is, what its era adds to the answer.
+//! Dispatches one request: opening, method of the service, additions of the era to the result.
 //!
-//! Owns the rules of serving both eras at once, as far as they are no business of `switchboard_protocol::serve`.
+//! Owns the rules for serving both eras that `switchboard_protocol::serve` does not cover.
 
 use std::sync::Arc;
 
@@ -35,13 +35,12 @@ use super::conversation::{Request, Settled};
 use super::subscriptions::{MAX_URIS, subscription_meta};
 use super::{Failure, Purpose, RequestContext, Service};
 
-/// How long lists that only a notification changes may be kept, in milliseconds.
+/// Cache lifetime of lists whose changes are announced, in milliseconds.
 const LIST_LIFETIME: u64 = 300_000;
 
-/// How many proposals a completion may have.
+/// Maximum number of values in a completion.
 const MAX_PROPOSALS: usize = 100;
 
-/// The answer to a method that is not there.
 pub(super) fn method_not_found(method: &str) -> ErrorObject<'static> {
     ErrorObject::new(
         ErrorCode::METHOD_NOT_FOUND,
@@ -49,11 +48,11 @@ pub(super) fn method_not_found(method: &str) -> ErrorObject<'static> {
     )
 }
 
-/// Answers a request with its encoded result; `None` where there is nothing to answer.
+/// Returns the encoded result of a request; `None` if there is nothing to answer.
 pub(super) async fn answer(request: &Arc<Request>) -> Result<Option<String>, ErrorObject<'static>> {
     let revision = match request.opened {
         Opened::Handshake(revision) => return initialize(request, revision).map(Some),
-        // Nothing but a ping opens without a revision.
+        // Only a ping opens without a revision.
         Opened::Stateful(revision) => revision.unwrap_or(Revision::LATEST_STATEFUL),
         Opened::Stateless(revision) => revision,
     };
@@ -69,7 +68,7 @@ pub(super) async fn answer(request: &Arc<Request>) -> Result<Option<String>, Err
     }
 }
 
-/// Calls the method of the service that the request asks for.
+/// Calls the service method for the request.
 async fn call(service: &dyn Service, context: &RequestContext) -> Result<Option<String>, Failure> {
     let request = context.request();
     let params = request.params();
@@ -80,7 +79,7 @@ async fn call(service: &dyn Service, context: &RequestContext) -> Result<Option<
             let call = CallTool::decode_params(params)?;
             let mut result = service.call_tool(call, context).await?;
             if !result.content.is_present() {
-                // Every revision wants the list, also where all there is to say is structured.
+                // `content` is required by every revision, even if the result is only structured.
                 result.content = Vec::new().into();
             }
             context.finish(result)
@@ -137,13 +136,13 @@ async fn call(service: &dyn Service, context: &RequestContext) -> Result<Option<
             let wanted = Listen::decode_params(params)?;
             return listen(service, request, wanted.notifications).await;
         }
-        // All that is left of what `is_served` lets through is a ping.
+        // `is_served` lets nothing else through but a ping.
         _ => context.finish(EmptyResult::new()),
     };
     Ok(Some(result))
 }
 
-/// Whether the revision has the method, clients may send it, and the service has what it is about.
+/// Whether the revision has the method, clients may send it, and the service has the feature.
 fn is_served(method: Method, revision: Revision, service: &dyn Service) -> bool {
     if !method.exists_in(revision) || method.sender() == Sender::Server || method.is_notification()
     {
@@ -208,7 +207,7 @@ fn capabilities(service: &dyn Service) -> ServerCapabilities<'static> {
     capabilities
 }
 
-/// Acknowledges a subscription and keeps it open until it is cancelled.
+/// Acknowledges a subscription and holds it open until it is cancelled.
 async fn listen(
     service: &dyn Service,
     request: &Request,
@@ -248,7 +247,7 @@ async fn listen(
     Ok(None)
 }
 
-/// Forgets a subscription when it is cancelled.
+/// Removes a subscription when it is cancelled.
 struct Listening<'r>(&'r Request);
 
 impl Drop for Listening<'_> {
@@ -266,14 +265,14 @@ fn input_required(
     if !may_ask {
         return Err(ErrorObject::new(
             ErrorCode::INTERNAL_ERROR,
-            "the server wants to ask where the protocol has no way to",
+            "the protocol does not allow input requests for this method",
         ));
     }
     add_server_info(&mut result.meta, &context.request().core.server_meta);
     Ok(types::encode(&result))
 }
 
-/// The place of a level among all levels, the least severe first; none for one that does not exist.
+/// Index of a level, the least severe first; `None` for an unknown level.
 pub(super) fn severity(level: &LoggingLevel<'_>) -> Option<usize> {
     LoggingLevel::VALUES
         .iter()
@@ -292,7 +291,7 @@ fn within_limit(mut completion: Completion<'static>) -> Completion<'static> {
     completion
 }
 
-/// Parameters that do not fit.
+/// Invalid parameters.
 impl From<DecodeError> for Failure {
     fn from(error: DecodeError) -> Self {
         misfit(&error).into()
@@ -306,12 +305,12 @@ fn misfit(error: &DecodeError) -> ErrorObject<'static> {
     )
 }
 
-/// A result that its era wants something added to.
+/// A result that the era of the request adds members to or removes them from.
 trait Finish: Encode {
-    /// Adds what the stateless era wants.
+    /// Adds the members that the stateless era requires.
     fn finish_stateless(&mut self, server: &RawObject<'static>);
 
-    /// Takes out what the stateful era does not know.
+    /// Removes the members that the stateful era does not have.
     fn finish_stateful(&mut self);
 }
 
@@ -326,7 +325,7 @@ impl RequestContext {
 }
 
 macro_rules! finish {
-    ($($name:ident $(kept for $lifetime:expr)?;)*) => {
+    ($($name:ident $(cached for $lifetime:expr)?;)*) => {
         $(impl Finish for $name<'static> {
             fn finish_stateless(&mut self, server: &RawObject<'static>) {
                 self.result_type = Some(ResultType::Complete);
@@ -340,7 +339,7 @@ macro_rules! finish {
             fn finish_stateful(&mut self) {
                 self.result_type = None;
                 $(
-                    // The lifetime is named so that the types without one have nothing here.
+                    // Mentions `$lifetime`, so that this repetition exists only for types with one.
                     let _: u64 = $lifetime;
                     self.ttl_ms = None;
                     self.cache_scope = None;
@@ -353,15 +352,15 @@ macro_rules! finish {
 finish! {
     CallToolResult;
     CompleteResult;
-    DiscoverResult kept for LIST_LIFETIME;
+    DiscoverResult cached for LIST_LIFETIME;
     EmptyResult;
     GetPromptResult;
-    ListPromptsResult kept for LIST_LIFETIME;
-    ListResourceTemplatesResult kept for LIST_LIFETIME;
-    // What there is to read, and what it says, is data: unless the service knows better, it is old at once.
-    ListResourcesResult kept for 0;
-    ListToolsResult kept for LIST_LIFETIME;
-    ReadResourceResult kept for 0;
+    ListPromptsResult cached for LIST_LIFETIME;
+    ListResourceTemplatesResult cached for LIST_LIFETIME;
+    // Resources are data: unless the service sets a lifetime, they are stale at once.
+    ListResourcesResult cached for 0;
+    ListToolsResult cached for LIST_LIFETIME;
+    ReadResourceResult cached for 0;
 }
 
 fn add_server_info(meta: &mut Option<RawObject<'static>>, server: &RawObject<'static>) {

@@ -1,8 +1,7 @@
 //! A frame from a client, parsed once.
 //!
-//! A front end parses each frame within its own limits and passes the result on. What it decided by and what the
-//! conversation acts on is then the same reading, and the bytes are not passed on, so nothing behind the front end can
-//! parse them again with other limits.
+//! A front end parses each frame within its own limits and passes on the parsed messages, not the bytes. The front end
+//! and the session therefore act on the same messages, and nothing parses the bytes again with other limits.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -14,8 +13,7 @@ use switchboard_protocol::{
 
 use crate::json::SharedJson;
 
-/// One frame from a client: a message, a batch, or why it cannot be read. It owns its messages, which share the buffer
-/// of the frame.
+/// One frame from a client: a message, a batch, or a parse error. It owns its messages, which share the frame's buffer.
 #[derive(Debug)]
 pub struct ClientFrame {
     messages: Messages,
@@ -39,7 +37,7 @@ pub enum ClientMessage {
     Request(ClientRequest),
     /// Requires none.
     Notification {
-        /// What it is about.
+        /// Method of the notification.
         method: MethodName,
         /// Its parameters; `null` counts as none.
         params: Option<SharedJson>,
@@ -53,14 +51,14 @@ pub enum ClientMessage {
     },
     /// An error of a request that the server sent to the client.
     Error {
-        /// The id of that request; `None` where the client could not tell.
+        /// The id of that request; `None` if the client did not send it.
         id: Option<RequestId<'static>>,
-        /// The error, read leniently.
+        /// The error, decoded leniently.
         error: ErrorObject<'static>,
     },
-    /// A message that is not JSON-RPC 2.0. Responses are exempt: they are known by their id.
+    /// A message that is not JSON-RPC 2.0. Responses are exempt: they are matched by id.
     OtherVersion {
-        /// The id to refuse it under; `None` where it is not a request.
+        /// The id for the error; `None` if the message is not a request.
         id: Option<RequestId<'static>>,
     },
 }
@@ -68,20 +66,20 @@ pub enum ClientMessage {
 /// A request from a client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientRequest {
-    /// To be echoed in the answer.
+    /// Id, echoed in the answer.
     pub id: RequestId<'static>,
-    /// What it asks for.
+    /// Requested method.
     pub method: MethodName,
     /// Its parameters; `null` counts as none.
     pub params: Option<SharedJson>,
 }
 
-/// A method of a message, looked up once.
+/// Method of a message, looked up once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MethodName {
     /// A method of the specification.
     Known(Method),
-    /// Any other.
+    /// Any other name.
     Unknown(Box<str>),
 }
 
@@ -105,14 +103,14 @@ impl MethodName {
 }
 
 impl ClientFrame {
-    /// Parses a frame within these limits. What cannot be read is kept too, for the conversation to refuse.
+    /// Parses a frame within these limits. Unreadable messages are included, for the session to reject.
     pub fn parse(bytes: &Bytes, limits: &Limits) -> Self {
         let own = |received: Received<'_>| ClientMessage::part_of(bytes, received);
         let (messages, is_array) = match parse(bytes, limits) {
             Ok(Incoming::Single(received)) => (Messages::One(Ok(own(received))), false),
             Ok(Incoming::Batch(members)) => {
                 let members = members.into_iter().map(|member| member.map(own));
-                // Messages that merely share a line are answered one by one.
+                // Messages that only share a line are answered separately.
                 let is_array = bytes.trim_ascii_start().first() == Some(&b'[');
                 (Messages::Many(members.collect()), is_array)
             }
@@ -126,21 +124,21 @@ impl ClientFrame {
         }
     }
 
-    /// The same frame within a session that has settled this revision: the conversation does not decide it again.
+    /// The frame as part of a session with this revision, so that the client session does not negotiate it again.
     #[must_use]
     pub const fn in_session(mut self, revision: Revision) -> Self {
         self.classified = Classified::Session(revision);
         self
     }
 
-    /// The same frame, whose request the front end has classified: the conversation does not decide it again.
+    /// The frame with its request already classified, so that the client session does not classify it again.
     #[must_use]
     pub const fn opened(mut self, opened: Opened) -> Self {
         self.classified = Classified::Request(opened);
         self
     }
 
-    /// Its messages in order, each with what makes it unreadable.
+    /// Its messages in order, each with its parse error if it is unreadable.
     pub fn messages(&self) -> &[Result<ClientMessage, ParseError>] {
         match &self.messages {
             Messages::One(message) => std::slice::from_ref(message),
@@ -148,7 +146,7 @@ impl ClientFrame {
         }
     }
 
-    /// Its only message; `None` where it has several.
+    /// Its only message; `None` if it has several.
     pub const fn single(&self) -> Option<&Result<ClientMessage, ParseError>> {
         match &self.messages {
             Messages::One(message) => Some(message),
@@ -156,7 +154,7 @@ impl ClientFrame {
         }
     }
 
-    /// Whether its messages came as a JSON array, and so are answered as one.
+    /// Whether its messages form a JSON array and so are answered with one.
     pub const fn is_array(&self) -> bool {
         self.is_array
     }
@@ -213,24 +211,24 @@ impl ClientMessage {
         }
     }
 
-    /// The answer to a message that is not JSON-RPC 2.0.
+    /// The error for a message that is not JSON-RPC 2.0.
     pub fn other_version() -> ErrorObject<'static> {
         ErrorObject::new(ErrorCode::INVALID_REQUEST, "jsonrpc must be \"2.0\"")
     }
 
-    /// Whether it is a request of this method.
+    /// Whether it is a request with this method.
     pub fn requests(&self, method: Method) -> bool {
         matches!(self, Self::Request(request) if request.method.is(method))
     }
 
-    /// Whether the conversation sends an answer to it.
+    /// Whether the session sends an answer to it.
     pub const fn is_answered(&self) -> bool {
         matches!(self, Self::Request(_) | Self::OtherVersion { id: Some(_) })
     }
 }
 
 impl ClientRequest {
-    /// Its parameters.
+    /// Its parameters; `None` if absent or `null`.
     pub fn params(&self) -> Option<&RawValue> {
         self.params.as_ref().map(SharedJson::raw)
     }
@@ -239,16 +237,16 @@ impl ClientRequest {
 /// How far the front end has classified the requests of a frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Classified {
-    /// Not at all: what the conversation has settled counts.
+    /// Not classified: the revision settled by the handshake applies.
     Not,
     /// They belong to a session with this revision.
     Session(Revision),
-    /// The only request opens so.
+    /// Its only request is classified.
     Request(Opened),
 }
 
 impl Classified {
-    /// How a request opens, given what the conversation has settled.
+    /// Classifies a request, given the revision settled by the handshake.
     pub(super) fn open(
         self,
         settled: impl FnOnce() -> Option<Revision>,

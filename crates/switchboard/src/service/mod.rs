@@ -1,20 +1,19 @@
-//! Serving MCP from a Rust value.
+//! Serves MCP from a Rust value that implements [`Service`].
 //!
-//! [`Service`] is all that a server has to implement; [`Conversation`] turns JSON-RPC bytes into calls of it and its
-//! answers into bytes again, in both eras of the protocol. Who carries the bytes is somebody else's business: the
-//! in-process transport, standard input and output, an HTTP endpoint. So nothing in
-//! here opens a socket, reads a clock or knows what a connection is.
+//! [`Conversation`] decodes JSON-RPC bytes into calls of the service and encodes its answers, in both eras of the
+//! protocol. Transports carry the bytes: the in-process transport, standard input and
+//! output, an HTTP endpoint. Nothing in here opens a socket, reads a clock or depends on a connection.
 //!
 //! | where | what |
 //! |---|---|
-//! | this file | the trait, what it may answer, and shorthands for answers |
-//! | `frame` | what a client sent, parsed once |
-//! | `conversation` | one client: frames in, frames out, what is running, what was cancelled |
-//! | `dispatch` | one request: how it opens, which method of the service it is, what its era adds to the answer |
-//! | `context` | what a service can do while it answers: progress, log messages, questions to the client |
-//! | `asked`, `subscriptions`, `changes` | questions under way; who wants to hear of what; how changes reach them |
-//! | `sink` | where frames go, and what each is for |
-//! | `cancellation` | the flag that says nobody waits any longer |
+//! | this file | the trait, its result types, and helpers that build results |
+//! | `frame` | a frame from a client, parsed once |
+//! | `conversation` | one client session: frames in, frames out, running requests, cancellation |
+//! | `dispatch` | one request: opening, method of the service, additions of the era to the result |
+//! | `context` | progress, log messages and requests to the client while a request is served |
+//! | `asked`, `subscriptions`, `changes` | pending requests to the client; subscriptions; change notifications |
+//! | `sink` | destination and purpose of frames |
+//! | `cancellation` | the cancellation flag of a request |
 //!
 //! A server with one tool:
 //!
@@ -87,28 +86,28 @@ pub use context::RequestContext;
 pub(crate) use conversation::Conversation;
 pub(crate) use sink::{Purpose, Sink};
 
-/// What a method of a [`Service`] answers, once it is done.
+/// The answer of a [`Service`] method.
 pub type Reply<'a, T> = BoxFuture<'a, Result<T, Failure>>;
 
-/// A Rust value that serves MCP. Only who it is and what it has must be said; everything else has a default.
+/// A Rust value that serves MCP. Only its identity and features are required; everything else has a default.
 ///
-/// Requests run concurrently. A future that is cancelled is dropped at its next `await`, so what must not stop half
-/// way belongs in a task of its own. Until its first `await` a future runs on the client's own task: what computes
-/// or blocks for long belongs into `tokio::task::spawn_blocking`, with the context's [`Cancellation`] beside it. A
-/// panic fails its own request and nothing else.
+/// Requests run concurrently. A cancelled future is dropped at its next `await`, so work that must not stop half way
+/// belongs in its own task. Until its first `await` a future runs on the client's task: work that computes or blocks
+/// for long belongs in `tokio::task::spawn_blocking`, with the context's [`Cancellation`]. A panic fails only its own
+/// request.
 pub trait Service: Send + Sync + 'static {
-    /// Its name and version. Asked once for each client.
+    /// Name and version. Called once per client.
     fn identity(&self) -> Implementation<'static>;
 
-    /// What it has. Methods of anything else are refused before they get here.
+    /// Supported features. Methods of other features are rejected before they reach the service.
     fn features(&self) -> Features;
 
-    /// How to use it, for the model.
+    /// Usage instructions for the model.
     fn instructions(&self) -> Option<Cow<'static, str>> {
         None
     }
 
-    /// Where it announces that something changed. Without one, its lists and resources are taken to stay as they are.
+    /// Announces changes. Without it, lists and resources are taken to be constant.
     fn changes(&self) -> Option<&Changes> {
         None
     }
@@ -118,13 +117,13 @@ pub trait Service: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// One of its tools. Worth writing where there are many, or where making the list is dear.
+    /// One of its tools. Override it if there are many, or if building the list is expensive.
     fn tool(&self, name: &str) -> Option<Tool<'static>> {
         self.tools().into_iter().find(|tool| tool.name == *name)
     }
 
-    /// Runs a tool. A tool that fails answers with `is_error`, for the model to read; a [`Failure`] says that the
-    /// request itself was wrong.
+    /// Calls a tool. A tool that fails returns `is_error`, for the model to read; a [`Failure`] means that the request
+    /// itself was invalid.
     fn call_tool<'a>(
         &'a self,
         call: CallToolRequestParams<'a>,
@@ -133,8 +132,8 @@ pub trait Service: Send + Sync + 'static {
         refuse(unknown_tool(&call.name))
     }
 
-    /// One page of its resources, the first without a cursor. Unlike tools and prompts, these are data: there may be
-    /// many, and listing them may take a while.
+    /// One page of its resources, the first without a cursor. Unlike tools and prompts, resources are data: there may
+    /// be many, and listing them may take a while.
     fn resources<'a>(
         &'a self,
         _cursor: Option<&'a str>,
@@ -143,7 +142,7 @@ pub trait Service: Send + Sync + 'static {
         Box::pin(async { Ok(ListResourcesResult::new(Vec::new().into())) })
     }
 
-    /// Its patterns for the URIs of resources.
+    /// URI templates of its resources.
     fn resource_templates(&self) -> Vec<ResourceTemplate<'static>> {
         Vec::new()
     }
@@ -171,7 +170,7 @@ pub trait Service: Send + Sync + 'static {
         refuse(unknown_prompt(&get.name))
     }
 
-    /// Proposes values for an argument of a prompt or a template. Only the first hundred are sent.
+    /// Suggests values for an argument of a prompt or a template. Only the first hundred are sent.
     fn complete<'a>(
         &'a self,
         _typed: CompleteRequestParams<'a>,
@@ -181,8 +180,7 @@ pub trait Service: Send + Sync + 'static {
     }
 }
 
-/// What a service has. That its lists change, and that resources can be subscribed to, follows from
-/// [`Service::changes`].
+/// Features of a service. Whether lists change and resources can be subscribed to follows from [`Service::changes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Features {
     /// Tools.
@@ -198,7 +196,7 @@ pub struct Features {
 }
 
 impl Features {
-    /// Nothing at all, to start from.
+    /// No features, as a base for struct update syntax.
     pub const NONE: Self = Self {
         tools: false,
         prompts: false,
@@ -208,15 +206,15 @@ impl Features {
     };
 }
 
-/// Why a request has no result.
+/// Reason why a request has no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
-    /// It failed.
+    /// A JSON-RPC error.
     #[error("{0}")]
     Error(ErrorObject<'static>),
-    /// The client has to answer something and then ask again (stateless era). [`RequestContext::ask`] makes these.
-    #[error("the client has to answer a question first")]
+    /// The client must provide input and repeat the request (stateless era). Returned by [`RequestContext::ask`].
+    #[error("the client must provide input first")]
     InputRequired(Box<InputRequiredResult<'static>>),
 }
 
@@ -226,7 +224,7 @@ impl From<ErrorObject<'static>> for Failure {
     }
 }
 
-/// The definition of a tool, with the JSON Schema of its arguments.
+/// Builds a tool definition with the JSON Schema of its arguments.
 pub fn tool_definition(
     name: impl Into<Cow<'static, str>>,
     description: impl Into<String>,
@@ -238,42 +236,42 @@ pub fn tool_definition(
     tool
 }
 
-/// A JSON Schema as definitions carry it. Anything but an object is the schema of an empty object.
+/// A JSON Schema as used in definitions. Anything but an object becomes the schema of an empty object.
 pub(crate) fn schema(schema: &Value) -> RawObject<'static> {
     let raw = Raw::from_serialize(schema).ok();
     raw.and_then(|raw| raw.try_into().ok()).unwrap_or_default()
 }
 
-/// A tool's answer of one text.
+/// A tool result with one text block.
 pub fn text_result(text: impl Into<String>) -> CallToolResult<'static> {
     let mut result = CallToolResult::new();
     result.content = vec![text_block(text)].into();
     result
 }
 
-/// A tool's answer that says why it failed, for the model to act on.
+/// A tool result with `is_error` and the reason, for the model to act on.
 pub fn error_result(reason: impl Into<String>) -> CallToolResult<'static> {
     let mut result = text_result(reason);
     result.is_error = Some(true);
     result
 }
 
-/// A block of text.
+/// A text content block.
 pub fn text_block(text: impl Into<String>) -> ContentBlock<'static> {
     TextContent::new(text.into().into()).into()
 }
 
-/// The answer to a call of a tool that is not there.
+/// The error for calling an unknown tool.
 pub fn unknown_tool(name: &str) -> Failure {
     invalid_params(format!("unknown tool: {name}"))
 }
 
-/// The answer to a request for a prompt that is not there.
+/// The error for requesting an unknown prompt.
 pub fn unknown_prompt(name: &str) -> Failure {
     invalid_params(format!("unknown prompt: {name}"))
 }
 
-/// The answer to parameters that do not fit.
+/// The error for invalid parameters.
 pub fn invalid_params(message: impl Into<Cow<'static, str>>) -> Failure {
     ErrorObject::new(ErrorCode::INVALID_PARAMS, message).into()
 }

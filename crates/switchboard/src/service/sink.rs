@@ -1,39 +1,39 @@
-//! Where frames for a client go, and what each of them is for.
+//! Destination of frames for a client, and the purpose of each frame.
 //!
-//! Owns the trait that transports implement. A transport never has to look into a frame: what it must know to keep
-//! its queues short, to end a stream or to choose a status comes beside it.
+//! Owns the trait that transports implement. A transport never parses a frame: the purpose says whether it may be
+//! dropped, ends a stream or determines the status.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use switchboard_protocol::{ErrorCode, Revision};
 
-/// What a frame is for, and so what a transport may do with it when its client lags behind.
+/// Purpose of a frame, which decides how a transport may treat it when its client reads slowly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// It answers a request or a whole batch.
+    /// Answers a request or a whole batch.
     Answer(Answered),
-    /// It must arrive: a question to the client, or what belongs to one.
+    /// Must be delivered: a request to the client, or its cancellation.
     Message,
-    /// It tells how far a request is, or what happens meanwhile. It may be left out.
+    /// Progress or a log message. May be dropped.
     Report,
-    /// It tells that something changed. One of several that are the same is enough.
+    /// Change notification. One of several identical ones is enough.
     Change,
 }
 
-/// What an answer says, for a front end that chooses a status by it or opens a session.
+/// Kind of an answer, for a front end that derives a status from it or opens a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answered {
     /// A result, or the answers to a batch.
     Result,
-    /// The result of a handshake that settled this revision.
+    /// The result of a handshake with this revision.
     Handshake(Revision),
     /// An error with this code.
     Error(ErrorCode),
 }
 
 impl Answered {
-    /// The code of an error.
+    /// The error code; `None` for a result.
     pub const fn error(self) -> Option<ErrorCode> {
         match self {
             Self::Error(code) => Some(code),
@@ -42,19 +42,19 @@ impl Answered {
     }
 }
 
-/// Where frames for the client go, each a whole JSON-RPC message on one line.
+/// Receives frames for the client, each a whole JSON-RPC message on one line.
 ///
-/// It must neither block nor call back into the conversation. A transport whose client reads slowly keeps its queue
-/// short by not taking in more requests, and by what [`Purpose`] lets it leave out: every other frame is an answer,
-/// or comes of a request that is running.
+/// It must neither block nor call back into the session. A transport whose client reads slowly bounds its queue by
+/// accepting no more requests and by dropping what [`Purpose`] allows: every other frame is an answer, or belongs to a
+/// running request.
 ///
-/// A conversation lets go of a request's sink when nothing will follow, so the end of a stream of its own is where the
+/// A session drops a request's sink when no more frames follow, so a transport can end the request's stream when its
 /// sink is dropped.
 pub trait Sink: Send + Sync + 'static {
-    /// Takes a frame.
+    /// Sends a frame of unspecified purpose.
     fn frame(&self, frame: Bytes);
 
-    /// Takes a frame, knowing what it is for.
+    /// Sends a frame with its purpose.
     fn send(&self, frame: Bytes, purpose: Purpose) {
         let _ = purpose;
         self.frame(frame);
@@ -67,10 +67,10 @@ impl<F: Fn(Bytes) + Send + Sync + 'static> Sink for F {
     }
 }
 
-/// Answers a batch with a batch: keeps the answers until the last request of the batch lets go of it.
+/// Answers a batch with a batch: collects the answers until the last request of the batch drops the sink.
 pub(super) struct BatchSink {
     inner: Arc<dyn Sink>,
-    /// Bounded by the number of members a batch may have.
+    /// Bounded by the maximum size of a batch.
     answers: Mutex<Vec<Bytes>>,
 }
 

@@ -1,7 +1,7 @@
-//! Who wants to hear of what, in both eras.
+//! Subscriptions of a client, in both eras.
 //!
-//! In the stateful era a client hears of every list and subscribes to single resources; in the stateless one each
-//! `subscriptions/listen` has a filter of its own. This module owns the books, not the sending.
+//! In the stateful era a client is notified of every list change and subscribes to single resources; in the stateless
+//! one each `subscriptions/listen` has its own filter. This module tracks subscriptions; it does not send.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use switchboard_protocol::{RequestId, encode, trusted, types};
 use super::Sink;
 use super::changes::Change;
 
-/// How many resources one client may subscribe to, over all its subscriptions.
+/// Maximum number of resources per client, over all its subscriptions.
 pub(super) const MAX_URIS: usize = 10_000;
 
-/// What one client subscribed to.
+/// Subscriptions of one client.
 #[derive(Default)]
 pub(super) struct Subscriptions {
     /// Single resources (stateful era).
@@ -31,11 +31,11 @@ pub(super) struct Subscriptions {
 struct Listening {
     sink: Arc<dyn Sink>,
     wanted: Wanted,
-    /// Changes that came before the acknowledgement was on its way, which has to be first.
+    /// Changes that arrived before the acknowledgement was sent, which must come first.
     held: Option<Vec<Change>>,
 }
 
-/// What one `subscriptions/listen` wants to hear of.
+/// Filter of one `subscriptions/listen`.
 struct Wanted {
     tools: bool,
     prompts: bool,
@@ -43,11 +43,11 @@ struct Wanted {
     uris: HashSet<Box<str>>,
 }
 
-/// A notification and where it goes.
+/// A notification and its destination.
 pub(super) type Addressed = (Arc<dyn Sink>, Bytes);
 
 impl Subscriptions {
-    /// Subscribes to a resource; `false` where there are too many already.
+    /// Subscribes to a resource; `false` if there are too many.
     pub(super) fn subscribe(&mut self, uri: &str) -> bool {
         if self.uris() >= MAX_URIS && !self.resources.contains(uri) {
             return false;
@@ -56,12 +56,11 @@ impl Subscriptions {
         true
     }
 
-    /// Takes a subscription to a resource back.
     pub(super) fn unsubscribe(&mut self, uri: &str) {
         self.resources.remove(uri);
     }
 
-    /// Enters a listener and tells what of its filter is honoured. Nothing is sent to it before
+    /// Adds a listener and returns the accepted part of its filter. Nothing is sent to it before
     /// [`acknowledged`](Self::acknowledged).
     pub(super) fn listen(
         &mut self,
@@ -99,7 +98,7 @@ impl Subscriptions {
         honoured
     }
 
-    /// The acknowledgement is on its way: what was held back may follow.
+    /// Returns the changes held back until the acknowledgement was sent.
     pub(super) fn acknowledged(&mut self, id: &RequestId<'static>) -> Vec<Addressed> {
         let Some(listening) = self.listeners.get_mut(id) else {
             return Vec::new();
@@ -110,18 +109,17 @@ impl Subscriptions {
             .collect()
     }
 
-    /// Forgets a listener.
     pub(super) fn end(&mut self, id: &RequestId<'static>) {
         self.listeners.remove(id);
     }
 
-    /// The notifications that a change calls for. `stateful` is where those of a handshake's client go.
+    /// The notifications for a change. `stateful` is the sink of a stateful-era client.
     pub(super) fn told(
         &mut self,
         change: &Change,
         stateful: Option<&Arc<dyn Sink>>,
     ) -> Vec<Addressed> {
-        let mut told: Vec<Addressed> = stateful
+        let mut notifications: Vec<Addressed> = stateful
             .filter(|_| match change {
                 Change::Resource(uri) => self.resources.contains(&**uri),
                 Change::Tools | Change::Prompts | Change::Resources => true,
@@ -138,10 +136,10 @@ impl Subscriptions {
                     held.push(change.clone());
                 }
             } else {
-                told.extend(listening.tell(id, change));
+                notifications.extend(listening.tell(id, change));
             }
         }
-        told
+        notifications
     }
 
     fn uris(&self) -> usize {
@@ -171,7 +169,7 @@ impl Wanted {
     }
 }
 
-/// The `_meta` that ties a notification to its subscription.
+/// The `_meta` that associates a notification with its subscription.
 pub(super) fn subscription_meta(id: &RequestId<'_>) -> RawObject<'static> {
     let mut meta = NotificationMeta::new();
     meta.subscription_id = Some(id.clone().into_owned());

@@ -1,24 +1,24 @@
-//! What a process and everything below it are doing, to tell an installer that makes progress from one that hangs.
+//! Measures the activity of a process tree, to distinguish an installer that makes progress from one that hangs.
 //!
-//! Owns the look at `/proc`; where there is none, nothing is seen. It changes nothing and knows nothing of servers.
+//! Reads `/proc` only; on systems without it, no activity is reported.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 
-/// What is seen at one moment.
+/// Snapshot of a process tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Activity {
-    /// The process and its descendants.
+    /// The root process and its descendants.
     processes: BTreeSet<u32>,
-    /// Bytes that those that run now have read and written so far.
+    /// Bytes read and written so far by the processes alive now.
     bytes: u64,
 }
 
-/// Timers and events of an idle program read a few bytes now and then.
+/// An idle program still reads a few bytes now and then, for timers and events.
 const IDLE_BYTES: u64 = 4 * 1024;
 
 impl Activity {
-    /// Looks at a process and everything below it.
+    /// Takes a snapshot of a process and its descendants.
     pub(crate) fn of(root: u32) -> Self {
         let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
         for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -41,17 +41,17 @@ impl Activity {
         activity
     }
 
-    /// Whether something has been done since an earlier look.
+    /// Whether a process was started or more than [`IDLE_BYTES`] were transferred since the earlier snapshot.
     pub(crate) fn is_progress_since(&self, earlier: &Self) -> bool {
         !self.processes.is_subset(&earlier.processes)
             || self.bytes > earlier.bytes.saturating_add(IDLE_BYTES)
     }
 }
 
-/// The parent of a process that runs.
+/// Parent of a running process.
 fn parent(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold anything, so what counts begins after its end.
+    // The command name may contain any character, so parsing starts after its closing parenthesis.
     let (_, after) = stat.rsplit_once(')')?;
     let mut fields = after.split_whitespace();
     let state = fields.next()?;
@@ -59,7 +59,7 @@ fn parent(pid: u32) -> Option<u32> {
     (state != "Z").then_some(parent)
 }
 
-/// How much a process has read and written, pipes and sockets included.
+/// Bytes a process has read and written, pipes and sockets included.
 fn transferred(pid: u32) -> u64 {
     let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
     let counts = io.lines().filter_map(|line| {
@@ -90,14 +90,14 @@ mod tests {
         let mut input = child.stdin.take().unwrap();
         let first = Activity::of(root);
         assert!(first.processes.contains(&root));
-        // All of it fits the pipe only once it has been read.
+        // The payload exceeds the pipe's capacity, so the write returns only once most of it has been read.
         input.write_all(&vec![b'x'; 1_000_000]).unwrap();
         input.write_all(b"\n").unwrap();
         let mut busy = Activity::of(root);
         while !busy.is_progress_since(&first) {
             busy = Activity::of(root);
         }
-        // Once it sleeps, nothing more happens.
+        // Once the process sleeps, its activity no longer changes.
         let asleep = |activity: &Activity| activity.processes.len() == 2;
         let mut before = Activity::of(root);
         while !(asleep(&before) && before == Activity::of(root)) {

@@ -1,8 +1,8 @@
-//! Starts a server in its sandbox, from a thread that is in it.
+//! Spawns a server inside its sandbox, from a thread that is already confined.
 //!
-//! The sandbox is that of a thread and of all that it starts. So the supervisor has a thread for it, which starts the server
-//! and then does nothing any more, while the supervisor itself stays as free as it has to be. The thread lives until the
-//! server is gone: the server's parent-death signal depends on it.
+//! A sandbox applies to a thread and everything the thread spawns. The supervisor therefore dedicates a thread to each
+//! sandboxed server and stays unconfined itself. The thread blocks until the server is gone, because the server's
+//! parent-death signal is tied to the thread that spawned it.
 
 use std::io;
 #[cfg(target_os = "linux")]
@@ -16,22 +16,21 @@ use tempfile::TempDir;
 
 use crate::sandbox::{Policy, SandboxError};
 
-/// What the sandbox of a server needs for as long as anything of the server is left.
+/// Resources of a server's sandbox, held until every process of the server is gone.
 #[cfg_attr(
     not(target_os = "linux"),
-    expect(dead_code, reason = "there are no sandboxes there")
+    expect(dead_code, reason = "sandboxes are Linux only")
 )]
 pub(super) struct Confined {
-    /// The server's own folder for temporary files, if it has one.
+    /// The server's private folder for temporary files, if it has one.
     _temporary: Option<TempDir>,
-    /// The thread ends when this is dropped.
+    /// Dropping this ends the thread.
     _thread: SyncSender<()>,
 }
 
-/// What came of starting it.
 pub(super) type Started = (io::Result<Child>, Option<Confined>);
 
-/// Starts the server within the policy, or not at all.
+/// Spawns the server under the policy; if the policy cannot be enforced, fails without spawning.
 #[cfg(target_os = "linux")]
 pub(super) fn start(policy: &Policy, mut command: Command) -> Result<Started, SandboxError> {
     use std::sync::mpsc::sync_channel;
@@ -54,11 +53,11 @@ pub(super) fn start(policy: &Policy, mut command: Command) -> Result<Started, Sa
         let outcome = crate::sandbox::confine(&policy, folder.as_deref())
             .map(|mediator| (command.spawn(), mediator));
         let runs = matches!(outcome, Ok((Ok(_), _)));
-        // It holds the server's end of a pipe.
+        // The command holds the server's end of a pipe.
         drop(command);
         let _ = reply.send(outcome);
         if runs {
-            // Nobody says anything: what comes is the end of the other side.
+            // Nothing is ever sent: `recv` returns when the sender is dropped.
             let _ = server_is_gone.recv();
         }
     };
@@ -68,7 +67,7 @@ pub(super) fn start(policy: &Policy, mut command: Command) -> Result<Started, Sa
     }
     let (outcome, mediator) = outcome.recv().unwrap_or(Err(SandboxError::NotHere))?;
     if let Some(mediator) = mediator {
-        // It ends with the last process in the sandbox. If there is no thread for it, what it would be asked fails.
+        // Ends with the last process in the sandbox. Without the thread, requests to the mediator fail.
         let builder = thread::Builder::new().name("mediator".to_owned());
         let _ = builder.spawn(move || mediator.serve());
     }
@@ -79,7 +78,7 @@ pub(super) fn start(policy: &Policy, mut command: Command) -> Result<Started, Sa
     Ok((outcome, Some(confined)))
 }
 
-/// Where a program puts temporary files.
+/// Variables that name the folder for temporary files.
 #[cfg(target_os = "linux")]
 const TEMPORARY: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
 
@@ -90,7 +89,7 @@ fn usual_folder(command: &Command) -> PathBuf {
     stated.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
 }
 
-/// There are no sandboxes here.
+/// Sandboxes are not supported on this system.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn start(_: &Policy, _: Command) -> Result<Started, SandboxError> {
     Err(SandboxError::NotHere)

@@ -1,9 +1,9 @@
-//! Which processes belong to which server, and how they are killed.
+//! Finds the processes that belong to a server and kills them.
 //!
-//! Relies on the supervisor being a child subreaper: whoever loses its parent becomes the supervisor's child, so that no
-//! descendant gets out of sight, wherever `setsid` or a double fork took it. What all of the supervisor's servers have
-//! started is therefore below the supervisor; what one of them has started is found by [`Kin`]. Where there is no subreaper
-//! or no `/proc`, process groups have to do. Owns the signals; must not reap.
+//! Relies on the supervisor being a child subreaper: an orphaned process becomes the supervisor's child, so no
+//! descendant escapes by `setsid` or a double fork. Everything below the supervisor belongs to some server; [`Kin`]
+//! decides to which. Without a subreaper or `/proc`, process groups are the fallback. This module sends the signals; it
+//! must not reap.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -15,25 +15,25 @@ use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
 
 use super::wire::MARK;
 
-/// A process, told from one that gets its id later by the time it was started at.
+/// A process, identified by id and start time, so that a reused id is not mistaken for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Process {
     pid: Pid,
     started: u64,
 }
 
-/// What one server has started, whether its main process still runs or not.
+/// The processes of one server, whether or not its main process still runs.
 ///
-/// A child of the supervisor is the server's if it is the main process, if it was seen among the server's before, or if it
-/// says so: by the mark in the environment that it was started with, or else by the process group of the main process.
-/// Whatever descends from those is the server's too. One that has cleared its environment, left its group and lost its
-/// parent before anybody looked cannot be told, and ends with the supervisor.
+/// A child of the supervisor belongs to the server if it is the main process, was found among the server's processes
+/// before, carries the server's mark in its initial environment, or, without a mark, is in the main process's group.
+/// Descendants of those belong to the server too. A process that cleared its environment, left its group and lost its
+/// parent before the first scan cannot be attributed; it ends with the supervisor.
 pub(crate) struct Kin {
-    /// The main process, and so its group, as long as it is not reaped: so long the id is its own.
+    /// The main process, and so its group; `None` once it is reaped, since the id may then be reused.
     main: Option<Pid>,
     mark: OsString,
     seen: HashMap<Pid, u64>,
-    /// Children of the supervisor that cannot say yet whose they are.
+    /// Children of the supervisor that cannot be attributed yet.
     starting: Starting,
 }
 
@@ -47,7 +47,7 @@ impl Kin {
         }
     }
 
-    /// Looks for the last time while the main process has its id, which is about to be reaped.
+    /// Last scan before the main process is reaped, while its id is still valid.
     pub(crate) fn main_has_ended(&mut self, mains: &HashSet<Pid>) {
         if self.look(mains).is_none()
             && let Some(group) = self.main
@@ -56,20 +56,20 @@ impl Kin {
         }
     }
 
-    /// The id of the main process is no longer its own.
+    /// The id of the main process may be reused from now on.
     pub(crate) fn main_is_reaped(&mut self) {
         self.main = None;
     }
 
-    /// Whether nobody is left, as far as can be seen.
+    /// Whether no process of the server is found.
     pub(crate) fn is_gone(&mut self, mains: &HashSet<Pid>) -> bool {
-        // A list of children may miss one when others end meanwhile.
+        // A list of children may miss one when others exit meanwhile.
         self.main.is_none()
             && (0..2).all(|_| self.look(mains).is_none_or(|found| found.is_empty()))
             && !self.starting.may_be_anybodys()
     }
 
-    /// Asks all of them to end.
+    /// Sends SIGTERM to all of them.
     pub(crate) fn terminate(&mut self, mains: &HashSet<Pid>) {
         match self.look(mains) {
             Some(found) => ask_to_end(&found),
@@ -77,7 +77,7 @@ impl Kin {
         }
     }
 
-    /// Ends all of them by force. Whoever has escaped is met in the next round, with fewer relatives.
+    /// Kills all of them. A process that escapes is found in the next round.
     pub(crate) fn kill(&mut self, mains: &HashSet<Pid>) {
         match freeze(|| self.look(mains)) {
             Some(frozen) => kill_frozen(&frozen),
@@ -85,7 +85,7 @@ impl Kin {
         }
     }
 
-    /// All of them, parents before children; `None` where the system does not say.
+    /// All of them, parents before children; `None` if the system does not list processes.
     fn look(&mut self, mains: &HashSet<Pid>) -> Option<Vec<Process>> {
         let (mut forest, children) = Forest::below(getpid())?;
         self.starting.look_again();
@@ -101,18 +101,18 @@ impl Kin {
         Some(found)
     }
 
-    /// Whether a child of the supervisor that is no main process is one of them.
+    /// Whether a child of the supervisor, not itself a main process, belongs to this server.
     fn has_started(&mut self, child: Pid) -> bool {
         let Some(stat) = Stat::of(child) else {
             return false;
         };
-        // One that is dead is not gone before it is reaped.
+        // A zombie still counts until it is reaped.
         if self.seen.get(&child) == Some(&stat.started) {
             return true;
         }
         let is_in_group = self.main.is_some() && stat.group == self.main;
         match mark_of(child) {
-            // The dead have no environment to look at.
+            // A zombie has no environment to read.
             _ if stat.is_dead => false,
             Mark::Is(mark) => mark == self.mark,
             Mark::Unknown => is_in_group,
@@ -124,21 +124,21 @@ impl Kin {
     }
 }
 
-/// Processes that cannot say whose they are, since they are just becoming another program: while the system puts that
-/// together, there is no environment to look at. It takes a moment, and who has none for longer has none at all.
+/// Processes that cannot be attributed yet because they are in the middle of `exec`, during which the environment reads
+/// as empty. That lasts only a moment: an environment that stays empty is really empty.
 #[derive(Debug, Default)]
 struct Starting {
-    /// Those of the last look, with when they were first seen.
+    /// Found by the last scan, with the time each was first seen.
     now: HashMap<Process, Instant>,
-    /// Those of the look before.
+    /// Found by the scan before.
     before: HashMap<Process, Instant>,
 }
 
 impl Starting {
-    /// How long the system may take, on a busy machine.
+    /// How long `exec` may take on a busy machine.
     const PATIENCE: Duration = Duration::from_millis(250);
 
-    /// A look begins.
+    /// Starts a new scan.
     fn look_again(&mut self) {
         self.before = std::mem::take(&mut self.now);
     }
@@ -149,16 +149,16 @@ impl Starting {
             .insert(process, first_seen.unwrap_or_else(Instant::now));
     }
 
-    /// Whether anybody of the last look may yet turn out to be somebody's.
+    /// Whether a process of the last scan may still turn out to belong to a server.
     fn may_be_anybodys(&self) -> bool {
-        // A look may itself take longer than that.
+        // A single scan may take longer than `PATIENCE`.
         let is_new = |process| !self.before.contains_key(process);
         let mut starting = self.now.iter();
         starting.any(|(process, since)| is_new(process) || since.elapsed() < Self::PATIENCE)
     }
 }
 
-/// Asks everything below this process to end; where that cannot be found, these process groups.
+/// Sends SIGTERM to everything below this process, or to these process groups if that cannot be listed.
 pub(crate) fn terminate_all(groups: impl IntoIterator<Item = Pid>) {
     match below(getpid()) {
         Some(found) => ask_to_end(&found),
@@ -166,9 +166,9 @@ pub(crate) fn terminate_all(groups: impl IntoIterator<Item = Pid>) {
     }
 }
 
-/// Ends everything below this process by force, until `reap` says that nothing is left or `patience` is over.
+/// Kills everything below this process, until `reap` reports no children or `patience` has passed.
 ///
-/// Only what belongs to another user or hangs in the kernel outlasts this.
+/// Only processes of another user, or stuck in the kernel, survive this.
 pub(crate) fn kill_all(patience: Duration, mut reap: impl FnMut() -> Children) {
     let until = Instant::now() + patience;
     let mut pause = FIRST_PAUSE;
@@ -184,15 +184,15 @@ pub(crate) fn kill_all(patience: Duration, mut reap: impl FnMut() -> Children) {
         if Instant::now() >= until {
             return;
         }
-        // The dead have to be reaped before they are gone, and the system takes a moment to end them.
+        // Killed processes exist until they are reaped, and the kernel takes a moment to end them.
         thread::sleep(pause);
         pause = next_pause(pause);
     }
 }
 
-/// Ends a supervisor that does what it should no longer, with everything below it. It must not have been reaped.
+/// Kills a supervisor that no longer works, with everything below it. It must not have been reaped.
 pub(crate) fn kill_with_all_below(supervisor: Pid) {
-    // While it is stopped it reaps nobody, so that the ids below it stay what they are.
+    // A stopped supervisor reaps nothing, so the ids below it stay valid.
     let _ = kill_process(supervisor, Signal::STOP);
     if let Some(frozen) = freeze(|| below(supervisor)) {
         kill_frozen(&frozen);
@@ -200,13 +200,13 @@ pub(crate) fn kill_with_all_below(supervisor: Pid) {
     let _ = kill_process(supervisor, Signal::KILL);
 }
 
-/// Ends every process of the system whose mark begins like this, until none is left or `patience` is over.
+/// Kills every process of the system whose mark starts with `beginning`, until none is left or `patience` has passed.
 pub(crate) fn kill_marked(beginning: &str, patience: Duration) {
     let until = Instant::now() + patience;
     let mut pause = FIRST_PAUSE;
     let mut starting = Starting::default();
     while let Some(frozen) = freeze(|| marked(beginning, &mut starting)) {
-        // However long it took to find them: nobody is left standing still.
+        // Runs even after the deadline, so that no process is left stopped.
         kill_frozen(&frozen);
         let is_over = frozen.is_empty() && !starting.may_be_anybodys();
         if is_over || Instant::now() >= until {
@@ -217,13 +217,13 @@ pub(crate) fn kill_marked(beginning: &str, patience: Duration) {
     }
 }
 
-/// Every process of the system whose mark begins like this; `None` where the system does not say.
+/// Every process of the system whose mark starts with `beginning`; `None` if the system does not list processes.
 fn marked(beginning: &str, starting: &mut Starting) -> Option<Vec<Process>> {
     let all = std::fs::read_dir("/proc").ok()?;
     let all = all.filter_map(|entry| pid_of(&entry.ok()?.file_name()));
     starting.look_again();
     let marked = all.filter_map(|pid| {
-        // Its start is noted first: if the id passes to another process in between, that one is not meant.
+        // The start time is read first: if the id is reused in between, it does not match the new process.
         let stat = Stat::of(pid).filter(|stat| !stat.is_dead)?;
         let process = Process::new(pid, stat);
         match mark_of(pid) {
@@ -241,41 +241,40 @@ fn marked(beginning: &str, starting: &mut Starting) -> Option<Vec<Process>> {
     Some(marked.collect())
 }
 
-/// Whether this process has children.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Children {
-    /// At least one. These are the main processes among them.
+    /// At least one, with the main processes among them.
     Left(Vec<Pid>),
-    /// None, and so no descendants either.
+    /// No children, and so no descendants.
     None,
 }
 
-/// How long the system is given to end what was killed, at first.
+/// First pause between kill rounds.
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(1);
 
-/// How long it is given after that.
+/// Doubles the pause, up to 16 ms.
 pub(crate) fn next_pause(pause: Duration) -> Duration {
     (pause * 2).min(Duration::from_millis(16))
 }
 
-/// Stops everybody that `look` finds and returns them; `None` if it cannot say.
+/// Stops every process that `look` finds and returns them; `None` if `look` cannot list them.
 ///
-/// What is stopped neither forks nor starts its helpers anew nor reaps its children. A look that finds nobody new has
-/// therefore seen them all, and every process id in it still belongs to the process that was meant.
+/// A stopped process neither forks, restarts its helpers nor reaps its children. A scan that finds no new process is
+/// therefore complete, and every id in it still belongs to the process found.
 fn freeze(mut look: impl FnMut() -> Option<Vec<Process>>) -> Option<HashSet<Process>> {
-    /// Enough for any tree that is not growing faster than it is looked at.
+    /// Enough scans for any tree that does not grow faster than it is scanned.
     const LOOKS: usize = 16;
 
     let mut frozen = HashSet::new();
     for _ in 0..LOOKS {
-        let mut anybody_new = false;
+        let mut found_new = false;
         for process in look()? {
             if frozen.insert(process) {
-                anybody_new = true;
+                found_new = true;
                 process.signal(Signal::STOP);
             }
         }
-        if !anybody_new {
+        if !found_new {
             break;
         }
     }
@@ -291,7 +290,7 @@ fn kill_frozen(frozen: &HashSet<Process>) {
 fn ask_to_end(found: &[Process]) {
     for process in found {
         process.signal(Signal::TERM);
-        // A stopped process acts on it only once it continues.
+        // A stopped process handles SIGTERM only once it continues.
         process.signal(Signal::CONT);
     }
 }
@@ -302,7 +301,7 @@ fn signal_groups(groups: impl IntoIterator<Item = Pid>, signal: Signal) {
     }
 }
 
-/// Everything below a process; `None` where the system does not say.
+/// Everything below a process; `None` if the system does not list processes.
 fn below(root: Pid) -> Option<Vec<Process>> {
     let (mut forest, children) = Forest::below(root)?;
     Some(forest.tree(children))
@@ -318,13 +317,13 @@ impl Process {
         Self { pid, started }
     }
 
-    /// Sends the signal if it is still this process that has the id. Whoever is gone by now needs none.
+    /// Sends the signal only if the id still belongs to this process; does nothing if the process is gone.
     fn signal(self, signal: Signal) {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         {
             use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 
-            // The descriptor stays with the process that has the id now, and the next line says which one that is.
+            // The descriptor refers to the process that has the id now; the next line checks that it is this one.
             match pidfd_open(self.pid, PidfdFlags::empty()) {
                 Ok(descriptor) => {
                     if Self::of(self.pid) == Some(self) {
@@ -333,7 +332,7 @@ impl Process {
                     return;
                 }
                 Err(rustix::io::Errno::SRCH) => return,
-                // An old kernel, or no descriptor left.
+                // An old kernel, or no free descriptor.
                 Err(_) => {}
             }
         }
@@ -343,16 +342,16 @@ impl Process {
     }
 }
 
-/// Who is whose child.
+/// Source of the parent-child relation.
 enum Forest {
-    /// The kernel keeps lists.
+    /// The kernel lists the children of each thread.
     Listed,
-    /// It does not, so the parents of all processes were looked at.
+    /// The kernel has no such lists, so the map is built from the parents of all processes.
     Seen(HashMap<Pid, Vec<Pid>>),
 }
 
 impl Forest {
-    /// The way to look, and the children of `root`; `None` where the system does not say.
+    /// The source to use, and the children of `root`; `None` if the system does not list processes.
     fn below(root: Pid) -> Option<(Self, Vec<Pid>)> {
         if !cfg!(any(target_os = "linux", target_os = "android")) {
             return None;
@@ -372,7 +371,7 @@ impl Forest {
         }
     }
 
-    /// These, their children, and so on.
+    /// These processes and all their descendants.
     fn tree(&mut self, mut pids: Vec<Pid>) -> Vec<Process> {
         let mut looked_at = 0;
         while let Some(parent) = pids.get(looked_at) {
@@ -383,14 +382,14 @@ impl Forest {
     }
 }
 
-/// The children of a process as the kernel lists them, for each of its threads; `None` if there is no list at all.
+/// The children of a process as the kernel lists them per thread; `None` if the kernel has no such lists.
 ///
-/// A list may miss some when others end meanwhile, which is why all here is done until nobody is left.
+/// A list may miss entries when other processes exit meanwhile, so callers repeat the scan until nothing is found.
 fn listed_children(parent: Pid) -> Option<Vec<Pid>> {
     let threads = std::fs::read_dir(format!("/proc/{}/task", parent.as_raw_pid())).ok()?;
     let mut found = None;
     for thread in threads.flatten() {
-        // A thread that ends while we look leaves its children to another one.
+        // When a thread exits during the scan, another one inherits its children.
         if let Ok(list) = std::fs::read_to_string(thread.path().join("children")) {
             let children = list.split_ascii_whitespace();
             let children = children.filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
@@ -400,14 +399,14 @@ fn listed_children(parent: Pid) -> Option<Vec<Pid>> {
     found
 }
 
-/// The living children of every process; `None` if no process is to be seen.
+/// The live children of every process; `None` if `/proc` lists no process.
 fn all_children() -> Option<HashMap<Pid, Vec<Pid>>> {
     let mut children_of: HashMap<Pid, Vec<Pid>> = HashMap::new();
     for entry in std::fs::read_dir("/proc").ok()? {
         let Some(pid) = entry.ok().and_then(|entry| pid_of(&entry.file_name())) else {
             continue;
         };
-        // A process that ends while we look has no file any more.
+        // A process that exits during the scan no longer has a file.
         let stat = Stat::of(pid).filter(|stat| !stat.is_dead);
         if let Some(parent) = stat.and_then(|stat| stat.parent) {
             children_of.entry(parent).or_default().push(pid);
@@ -416,18 +415,17 @@ fn all_children() -> Option<HashMap<Pid, Vec<Pid>>> {
     (!children_of.is_empty()).then_some(children_of)
 }
 
-/// The process with that entry in `/proc`.
 fn pid_of(entry: &OsStr) -> Option<Pid> {
     Pid::from_raw(entry.to_str()?.parse().ok()?)
 }
 
-/// What the environment that a process was started with says of whose it is.
+/// The server's mark in the initial environment of a process.
 #[derive(Debug, PartialEq, Eq)]
 enum Mark {
     Is(OsString),
-    /// Nothing, or we may not see it.
+    /// No mark, or the environment is not readable.
     Unknown,
-    /// It is empty, as it is while the process becomes another program.
+    /// The environment is empty, as it is during `exec`.
     NotYet,
 }
 
@@ -447,16 +445,16 @@ fn mark_of(pid: Pid) -> Mark {
     }
 }
 
-/// What is to be known of a process.
+/// The fields of `/proc/<pid>/stat` used here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stat {
-    /// It has ended, and only waits to be reaped.
+    /// Zombie: exited, not reaped.
     is_dead: bool,
     parent: Option<Pid>,
     group: Option<Pid>,
-    /// It is a part of the kernel.
+    /// Kernel thread.
     is_kernels: bool,
-    /// When it was started, in ticks since the system was.
+    /// Start time in clock ticks since boot.
     started: u64,
 }
 
@@ -466,12 +464,12 @@ impl Stat {
     }
 
     fn parse(stat: &[u8]) -> Option<Self> {
-        /// How many fields stand between the group and the flags, and between those and the start.
+        /// Number of fields skipped between the group and the flags, and between the flags and the start time.
         const BETWEEN: [usize; 2] = [3, 12];
-        /// The flag of what the kernel runs for itself.
+        /// `PF_KTHREAD`: set on kernel threads.
         const KERNEL: u64 = 0x0020_0000;
 
-        // The name of the program stands in brackets and may itself hold brackets, blanks and anything else.
+        // The command name is in parentheses and may itself contain parentheses, spaces and any other character.
         let after_name = stat.get(memchr::memrchr(b')', stat)? + 1..)?;
         let mut fields = std::str::from_utf8(after_name)
             .ok()?
@@ -507,7 +505,7 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        // A process that is just being started has no environment yet; one that answers has.
+        // A process in the middle of `exec` has no environment yet; one that answers does.
         let mut input = child.stdin.take().unwrap();
         input.write_all(b"?").unwrap();
         child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
@@ -527,7 +525,10 @@ mod tests {
         assert!(looked_up.contains(&pid));
         assert!(listed.contains(&process));
         assert_eq!(mark, Mark::Is("both-ways".into()));
-        assert!(outlived, "a signal for another process reached it");
+        assert!(
+            outlived,
+            "the process received a signal meant for another one"
+        );
     }
 
     #[test]

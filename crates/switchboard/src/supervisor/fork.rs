@@ -1,4 +1,4 @@
-//! Fork, for a process that has one thread.
+//! Forks a single-threaded process.
 
 #![expect(unsafe_code, reason = "no safe interface exists for fork without exec")]
 
@@ -6,13 +6,12 @@ use std::io;
 
 use rustix::process::Pid;
 
-/// Which of the two processes this is after the fork.
 pub(super) enum Side {
     Parent(Pid),
     Child,
 }
 
-/// Forks this process; `None` if it has more than one thread, or if that cannot be told.
+/// Forks this process; `None` if it has more than one thread or the threads cannot be counted.
 pub(super) fn fork() -> io::Result<Option<Side>> {
     if std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count) != 1 {
         return Ok(None);

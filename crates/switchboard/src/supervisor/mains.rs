@@ -1,7 +1,7 @@
-//! The main processes of all servers, and the only place that reaps.
+//! Registry of the main processes of all servers; the only module that reaps.
 //!
-//! Every process that has lost its parent is the supervisor's child, so the dead of all servers come together here. A main
-//! process is told to the task of its server. This module must not signal anything.
+//! Orphans become the supervisor's children, so the exits of all servers are reaped here. The exit of a main process is
+//! reported to its server's task. This module must not send signals.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -13,11 +13,11 @@ use tokio::sync::{Notify, oneshot};
 use super::descendants::{Children, Kin};
 use super::wire::Report;
 
-/// All main processes that are not reaped.
+/// All main processes not yet reaped.
 #[derive(Default)]
 pub(super) struct Mains {
     running: RefCell<HashMap<Pid, Main>>,
-    /// Told whenever children have ended.
+    /// Notified whenever children have exited.
     pub(super) some_ended: Notify,
 }
 
@@ -27,23 +27,22 @@ struct Main {
 }
 
 impl Mains {
-    /// Takes note of a main process. The receiver is told how it ended.
+    /// Registers a main process. The receiver gets its exit status.
     pub(super) fn add(&self, pid: Pid, kin: Rc<RefCell<Kin>>) -> oneshot::Receiver<Report> {
         let (ended, receiver) = oneshot::channel();
         self.running.borrow_mut().insert(pid, Main { kin, ended });
         receiver
     }
 
-    /// Their process ids.
     pub(super) fn pids(&self) -> HashSet<Pid> {
         self.running.borrow().keys().copied().collect()
     }
 
-    /// Reaps all that have ended.
+    /// Reaps every child that has exited.
     pub(super) fn reap(&self) -> Children {
         let mains = self.pids();
         for pid in &mains {
-            // It is looked at before it is reaped, so that its id is still that of its process group.
+            // Scanned before it is reaped, while its id is still that of its process group.
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
             if let Ok(Some(_)) = waitid(WaitId::Pid(*pid), options)
                 && let Some(kin) = self.kin(*pid)
@@ -75,7 +74,7 @@ impl Mains {
             (Some(status), _) => Report::Exited(status),
             (None, signal) => Report::Signalled(signal.unwrap_or(0)),
         };
-        // A task that has ended wants to know nothing.
+        // The receiver is gone if the server's task has ended.
         let _ = ended.send(report);
     }
 

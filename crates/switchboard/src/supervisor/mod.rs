@@ -1,25 +1,23 @@
 //! The supervisor: a small process between the host and its servers, so that nothing outlives the host.
 //!
-//! The supervisor is the same program as the host, started with a hidden subcommand that calls [`run`], once for all servers
-//! of the host. It owns their process trees: it is their subreaper. It ends the tree of a server when the host asks for
-//! it, when the socket about that server closes, or when the server's main process ends; and it ends everything when the
-//! host goes away (the socket between them closes, whatever the reason) or when a signal tells it to. A host that ends in
-//! order leaves its servers to it: they have the same time to end as if the host had waited. The servers' pipes
-//! pass through it only in the sense that it hands them on: data goes directly between host and server. It must not
-//! read or write them, and has no configuration of its own. On Linux a watchdog runs above it, for the case that it is
-//! killed.
+//! The supervisor is the host's own program, started once for all servers with a hidden argument that calls [`run`]. As
+//! their subreaper it owns the process trees. It ends the tree of a server when the host requests it, when that
+//! server's control socket closes or when the main process exits; it ends all of them when the host goes away (their
+//! socket closes) or on a signal. After an orderly exit of the host, servers still get their full grace period. Server
+//! pipes are only passed on: data flows directly between host and server. On Linux a watchdog above the supervisor
+//! covers the case that it is killed.
 //!
 //! | where | what |
 //! |---|---|
-//! | `watchdog` | the process above it, which ends everything if it is killed |
-//! | `fork` | how the two become two |
-//! | `wire` | what host and supervisor say to each other |
-//! | `server` | one server, from its start to its end |
-//! | `confined` | how a server gets into its sandbox |
-//! | `mains` | the main processes of all servers, and the reaping |
-//! | `descendants` | whose process is whose, and how they are ended |
-//! | `activity` | whether a server that is being installed makes progress |
-//! | `parent_death` | a child that does not outlive its parent |
+//! | `watchdog` | the process above it, which kills everything if the supervisor is killed |
+//! | `fork` | the fork that separates the two |
+//! | `wire` | the protocol between host and supervisor |
+//! | `server` | one server, from start to end |
+//! | `confined` | spawning a server in its sandbox |
+//! | `mains` | the main processes of all servers, and reaping |
+//! | `descendants` | finding and killing the processes of a server |
+//! | `activity` | whether an installation makes progress |
+//! | `parent_death` | killing a child when its parent dies |
 
 pub(crate) mod activity;
 mod confined;
@@ -58,25 +56,25 @@ use wire::Descriptors;
 
 use crate::transport::stdio::SupervisorCommand;
 
-/// How long a tree may take to end on a signal once nobody waits for it: the host has gone, or the server itself.
+/// Grace period after SIGTERM once the host has gone or the server's main process has exited.
 const SHORT_GRACE: Duration = Duration::from_millis(250);
 
-/// How long to try to end what does not die.
+/// How long to keep killing processes that do not die.
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The argument that makes a program a supervisor.
+/// The argument that turns the program into a supervisor.
 const ROLE: &str = "switchboard-supervisor";
 
-/// Whether this program has said that it can be its own supervisor.
+/// Whether this program can be its own supervisor, that is, has called [`supervise`].
 static IS_OWN: AtomicBool = AtomicBool::new(false);
 
-/// Lets this program be its own supervisor: call it first thing in `main`, before there are threads.
+/// Lets this program be its own supervisor. Call it first in `main`, before any thread is started.
 ///
-/// The host then starts the program a second time, with one argument, to supervise its servers: they end with the
-/// program, however it ends. This function does not return in that second process. Without it, servers of a killed
-/// program end by their process group and the parent-death signal, which what they started in turn may outlive.
+/// The host then starts the program a second time, with one argument, to supervise its servers, so that they end with
+/// the program however it ends. In that second process this function does not return. Without it, the servers of a
+/// killed program end by process group and parent-death signal only, which their own child processes may survive.
 ///
-/// It works within a runtime too, as in an async `main`, but then a supervisor that is killed itself is not watched over.
+/// It also works within a runtime, as in an async `main`, but then no watchdog covers the supervisor itself.
 ///
 /// ```no_run
 /// switchboard::supervise();
@@ -97,7 +95,7 @@ pub fn supervise() {
     IS_OWN.store(true, Ordering::Relaxed);
 }
 
-/// This program as a supervisor, if it can be one.
+/// The command that starts this program as a supervisor, if it can be one.
 pub(crate) fn own() -> Option<SupervisorCommand> {
     let program = IS_OWN.load(Ordering::Relaxed).then(std::env::current_exe)?;
     Some(SupervisorCommand {
@@ -106,17 +104,17 @@ pub(crate) fn own() -> Option<SupervisorCommand> {
     })
 }
 
-/// Runs the supervisor until the host is done with it and nothing of any server is left.
+/// Runs the supervisor until the host is done with it and no process of any server is left.
 ///
-/// Standard input has to be the socket that the host gave it.
+/// Standard input must be the socket passed by the host.
 pub fn run() -> ExitCode {
     match serve() {
         Ok(code) => code,
         Err(error) => {
-            // Nothing can be done about a standard error that is closed.
+            // A closed standard error is ignored.
             let _ = writeln!(
                 io::stderr(),
-                "the supervisor of servers cannot work: {error} (it is started by the host, not by hand)"
+                "the supervisor cannot run: {error} (it is started by the host, not by hand)"
             );
             ExitCode::FAILURE
         }
@@ -124,7 +122,7 @@ pub fn run() -> ExitCode {
 }
 
 fn serve() -> io::Result<ExitCode> {
-    // Anything but a socket is not from a host.
+    // Without a socket, the process was not started by a host.
     rustix::net::sockopt::socket_type(io::stdin())?;
     #[cfg(target_os = "linux")]
     let watchdog = match watchdog::split()? {
@@ -135,8 +133,8 @@ fn serve() -> io::Result<ExitCode> {
     let watchdog = None;
     let host = BlockingStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     host.set_nonblocking(true)?;
-    // One thread, the main one, for two reasons: the servers' parent-death signal depends on the thread that starts
-    // them, and a supervisor should cost next to nothing.
+    // Runs on the main thread alone: the servers' parent-death signal is tied to the thread that spawns them, and a
+    // single thread keeps the supervisor cheap.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -149,22 +147,20 @@ fn serve() -> io::Result<ExitCode> {
     })
 }
 
-/// What the supervisor as a whole waits for.
 enum Event {
-    /// The host wants a server.
+    /// The host requests a new server.
     Start(Descriptors),
-    /// A child has ended.
+    /// A child has exited.
     Child,
-    /// The host has gone.
     HostGone,
-    /// Somebody tells the supervisor to end.
+    /// The supervisor is asked to exit, by a signal or because the watchdog is gone.
     EndAll,
 }
 
 async fn watch_over(host: UnixStream, mut signals: Signals) {
     let mains = Rc::new(Mains::default());
     let ending = watch::Sender::new(false);
-    // As many as the host wants, which bounds them.
+    // Unbounded here: the host limits the number of servers.
     let mut servers = JoinSet::new();
     loop {
         let event = tokio::select! {
@@ -178,7 +174,8 @@ async fn watch_over(host: UnixStream, mut signals: Signals) {
                 servers.spawn_local(serve_one(descriptors, mains, ending));
             }
             Event::Child => drop(mains.reap()),
-            // Each server sees that for itself. One that the host has left has its time, all others end now.
+            // Each server's task notices this itself. Servers the host has left get their grace period; all others end
+            // now.
             Event::HostGone => {
                 outlast(&mut servers, &mains, &mut signals).await;
                 break;
@@ -186,8 +183,8 @@ async fn watch_over(host: UnixStream, mut signals: Signals) {
             Event::EndAll => break,
         }
     }
-    // A host that is there sees that it needs another supervisor for its next server.
-    // Standard input is the same socket, so it is not closed by closing it here.
+    // Makes a live host start another supervisor for its next server. Dropping the socket is not enough, because
+    // standard input is the same socket.
     let _ = rustix::net::shutdown(&host, rustix::net::Shutdown::Both);
     ending.send_replace(true);
     descendants::terminate_all(mains.pids());
@@ -208,7 +205,7 @@ async fn watch_over(host: UnixStream, mut signals: Signals) {
     }
 }
 
-/// Waits until every server has ended by itself or was ended, or somebody tells the supervisor to end.
+/// Waits until every server has ended, or the supervisor is asked to exit.
 async fn outlast(servers: &mut JoinSet<Option<Server>>, mains: &Mains, signals: &mut Signals) {
     loop {
         tokio::select! {
@@ -224,7 +221,7 @@ async fn outlast(servers: &mut JoinSet<Option<Server>>, mains: &Mains, signals: 
     }
 }
 
-/// Supervisors one server to its end, or until everything ends: then it returns what it has not ended.
+/// Supervises one server to its end. If the supervisor exits first, returns the server still running.
 async fn serve_one(
     descriptors: Descriptors,
     mains: Rc<Mains>,
@@ -242,7 +239,7 @@ async fn serve_one(
     }
 }
 
-/// Waits until the host wants a server, or has gone.
+/// Waits until the host requests a server or goes away.
 async fn next_server(host: &UnixStream) -> Event {
     loop {
         if host.readable().await.is_err() {
@@ -256,7 +253,7 @@ async fn next_server(host: &UnixStream) -> Event {
     }
 }
 
-/// Whether it makes sense to go on. What did not arrive whole has been closed, which tells the host.
+/// Whether the loop may continue. Descriptors of an incomplete message have been closed, which the host detects.
 fn is_passing(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -264,13 +261,13 @@ fn is_passing(error: &io::Error) -> bool {
     )
 }
 
-/// What reaches the supervisor besides the host's requests.
+/// Events other than the host's requests.
 struct Signals {
     child: Signal,
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
-    /// What the watchdog has to say; `None` if there is none, or no longer.
+    /// Pipe from the watchdog; `None` if there is no watchdog, or it is gone.
     watchdog: Option<pipe::Receiver>,
 }
 
@@ -296,7 +293,7 @@ impl Signals {
     }
 }
 
-/// Waits for the watchdog: it says that the host has gone, or is gone itself.
+/// Waits until the watchdog reports that the host has gone, or is gone itself.
 async fn said_by(watchdog: &mut Option<pipe::Receiver>) -> Event {
     let Some(pipe) = watchdog else {
         return pending().await;
@@ -308,7 +305,7 @@ async fn said_by(watchdog: &mut Option<pipe::Receiver>) -> Event {
     Event::EndAll
 }
 
-/// Whether no process has that id. A host that has ended and is not reaped is told by its socket.
+/// Whether no process has that id. A host that is a zombie is detected by its closed socket instead.
 fn host_has_gone(host: u32) -> bool {
     let host = i32::try_from(host).ok().and_then(Pid::from_raw);
     host.is_none_or(|host| rustix::process::test_kill_process(host) == Err(rustix::io::Errno::SRCH))

@@ -1,16 +1,16 @@
-//! The one place with unsafe code: a child that does not outlive its parent, and one with a session of its own.
+//! Pre-exec hooks for child processes: the parent-death signal, and a session of the child's own.
 
 #![expect(
     unsafe_code,
-    reason = "what runs between fork and exec cannot be said in safe code"
+    reason = "std has no safe interface for code between fork and exec"
 )]
 
 use std::process::Command;
 
-/// Lets the child of `command` be killed when the thread that starts it ends.
+/// Makes the kernel kill the child of `command` when the thread that spawns it ends.
 ///
-/// It is the *thread* that counts, so it has to live as long as the child is wanted. Where the system has no such
-/// signal this does nothing.
+/// It is tied to the *thread*, which must live as long as the child is wanted. Does nothing on systems without this
+/// signal.
 pub(crate) fn kill_with_parent(command: &mut Command) {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
@@ -22,7 +22,7 @@ pub(crate) fn kill_with_parent(command: &mut Command) {
         let parent = getpid();
         let arm = move || {
             set_parent_process_death_signal(Some(Signal::KILL))?;
-            // A parent that ended before the line above sends no signal any more.
+            // If the parent exited before the line above, the signal is never sent.
             if getppid() == Some(parent) {
                 Ok(())
             } else {
@@ -42,11 +42,10 @@ pub(crate) fn kill_with_parent(command: &mut Command) {
     let _ = command;
 }
 
-/// Lets the child of `command` lead a session of its own, and so a process group.
+/// Makes the child of `command` the leader of a new session, and so of a process group.
 ///
-/// It has no terminal then: a program that wants a password fails at once, where it would otherwise ask past whoever
-/// holds the terminal, or be stopped for trying to. It takes the place of `process_group`, after which the system
-/// refuses it.
+/// The child then has no controlling terminal: a program that prompts for a password fails at once instead of prompting
+/// on the user's terminal or being stopped for it. Use it instead of `process_group`, after which `setsid` fails.
 pub(crate) fn lead_session(command: &mut Command) {
     use std::os::unix::process::CommandExt;
 

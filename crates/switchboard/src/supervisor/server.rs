@@ -1,6 +1,6 @@
-//! One server under the supervisor: how it is started, and the stages of its end.
+//! One server under the supervisor: spawning it, and shutting it down in stages.
 //!
-//! Owns the socket about this server and the stage. It must not reap: what has ended is told by `mains`.
+//! Owns the server's control socket and the current stage. Must not reap: `mains` reports exits.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -26,73 +26,69 @@ use super::mains::Mains;
 use super::wire::{CLOSE, Descriptors, FINISH, Instructions, LEAVE, MARK, Report, receive_some};
 use super::{KILL_PATIENCE, SHORT_GRACE, host_has_gone, parent_death};
 
-/// What most instructions fit in, environment and all.
+/// Buffer size that fits most instructions, environment included.
 const ROOM: usize = 16 * 1024;
 
-/// How often an installer is looked at.
+/// Interval between checks of an installer.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How long an installer may do nothing.
+/// How long an installer may show no activity.
 const QUIET: Duration = Duration::from_secs(15);
 
-/// How long the end of a server is kept back for its temporary files to be removed.
+/// How long the final report may be delayed by the removal of temporary files.
 const REMOVAL: Duration = Duration::from_secs(1);
 
-/// A server that runs, or of which something may be left.
+/// A server that runs, or whose processes may still exist.
 pub(super) struct Server {
     control: UnixStream,
     mains: Rc<Mains>,
     kin: Rc<RefCell<Kin>>,
-    /// How the main process ended, once it has; `None` when that has been told.
+    /// Receives the exit status of the main process; `None` once that is reported.
     ended: Option<oneshot::Receiver<Report>>,
-    /// Whether the host can still say something.
+    /// Whether the control socket is open for reading.
     host_is_there: bool,
-    /// Whether the host does not wait for the end, and may be gone before it.
+    /// Whether the host has left: it does not wait for the end and may exit before it.
     host_leaves: bool,
     after_close: Duration,
     after_terminate: Duration,
     to_finish: Duration,
-    /// The main process, to look at what it does; its id may be another's once it has ended.
+    /// Id of the main process, for measuring its activity; may be reused once it has exited.
     main: u32,
-    /// The ends of its output that nobody reads once the host is gone.
+    /// Read ends of its output, drained once the host is gone.
     output: Vec<Output>,
-    /// What its sandbox needs, if it is in one.
+    /// Resources of its sandbox; `None` without one.
     confined: Option<Confined>,
 }
 
-/// How far the end has come.
+/// Stage of the shutdown.
 #[derive(Debug, Clone, Copy)]
 enum Stage {
-    /// The server serves.
     Serving,
-    /// Its input is closed; it may end by itself until then.
+    /// Its input is closed; it may exit until this deadline.
     Closing(Instant),
-    /// It is being installed; the next look at whether that makes progress is then.
+    /// It is being installed; time of the next activity check.
     Finishing(Instant),
-    /// It has been told to end, and may do so until then.
+    /// SIGTERM was sent; it may exit until this deadline.
     Terminating(Instant),
 }
 
-/// What is waited for.
 enum Event {
-    /// The host wants an orderly end.
+    /// The host requests an orderly shutdown.
     Close,
-    /// The host wants an orderly end and does not wait for it.
+    /// The host requests an orderly shutdown and does not wait for it.
     Leave,
-    /// The host does not want what is being installed.
+    /// The host no longer wants a server that is still being installed.
     Finish,
-    /// The host has gone.
     EndNow,
-    /// The main process has ended.
     MainEnded(Report),
-    /// A child of the supervisor has ended.
+    /// A child of the supervisor has exited.
     SomeEnded,
-    /// The time of the stage is up.
+    /// The deadline of the stage has passed.
     TimeIsUp,
 }
 
 impl Server {
-    /// Starts the server that the host describes, and tells it how that went. `None` if it does not run.
+    /// Spawns the server that the host describes and reports the outcome. `None` if it does not run.
     pub(super) async fn start(descriptors: Descriptors, mains: Rc<Mains>) -> Option<Self> {
         let Descriptors {
             control,
@@ -102,7 +98,7 @@ impl Server {
         } = descriptors;
         let control = BlockingStream::from(control);
         control.set_nonblocking(true).ok()?;
-        // Usually all of the instructions are there.
+        // Usually the instructions have arrived completely.
         let mut room = vec![0; ROOM];
         let start = receive_some(&control, &mut room).ok()?;
         let mut control = UnixStream::from_std(control).ok()?;
@@ -151,7 +147,7 @@ impl Server {
         Some(server)
     }
 
-    /// Watches until nothing of it is left, and tells the host so. May be dropped at any time.
+    /// Runs until no process of the server is left and reports that to the host. Cancel-safe.
     pub(super) async fn watch(&mut self) {
         let mut stage = Stage::Serving;
         let mut finishing = Finishing::default();
@@ -174,7 +170,7 @@ impl Server {
                 }
                 (Event::Finish, Stage::Serving | Stage::Closing(_)) => {
                     self.host_leaves = true;
-                    // What it writes must not break it, and must not hold it up.
+                    // The server must neither get a broken pipe nor block on writing.
                     for output in self.output.drain(..) {
                         tokio::task::spawn_local(output.drain());
                     }
@@ -206,14 +202,14 @@ impl Server {
             };
         }
         if let Some(confined) = self.confined.take() {
-            // There may be many files, and nobody else is to wait for them.
+            // Removal may take long, so it must not block the other servers.
             let removed = tokio::task::spawn_blocking(move || drop(confined));
             let _ = tokio::time::timeout(REMOVAL, removed).await;
         }
         self.farewell().await;
     }
 
-    /// Tells the host what it has not been told: how the main process ended, and that nothing is left.
+    /// Sends the reports still due: the exit status of the main process, and that nothing is left.
     pub(super) async fn farewell(&mut self) {
         if let Some(mut ended) = self.ended.take()
             && let Ok(report) = ended.try_recv()
@@ -223,7 +219,6 @@ impl Server {
         self.tell(Report::Gone).await;
     }
 
-    /// Waits for the next thing to act on.
     async fn event(&mut self, stage: Stage) -> Event {
         let time_is_up = async {
             match stage {
@@ -247,7 +242,7 @@ impl Server {
                 _ => *host_is_there = false,
             }
             if host_leaves {
-                // It has said what is to become of the server.
+                // The host has already chosen how the server is to end.
                 return pending().await;
             }
             Event::EndNow
@@ -280,13 +275,13 @@ impl Server {
         self.kin.borrow_mut().is_gone(&self.mains.pids())
     }
 
-    /// Ends all of it by force, unless it belongs to another user or hangs in the kernel.
+    /// Kills all of it, except processes of another user or stuck in the kernel.
     async fn kill(&self) {
         let until = Instant::now() + KILL_PATIENCE;
         let mut pause = FIRST_PAUSE;
         while !self.is_gone() && Instant::now() < until {
             self.kin.borrow_mut().kill(&self.mains.pids());
-            // The dead have to be reaped before they are gone, and the system takes a moment to end them.
+            // Killed processes exist until they are reaped, and the kernel takes a moment to end them.
             tokio::time::sleep(pause).await;
             pause = next_pause(pause);
             self.mains.reap();
@@ -298,7 +293,7 @@ impl Server {
     }
 }
 
-/// How long an installer may go on that the host does not want any longer.
+/// Limits for an installer that the host no longer wants.
 #[derive(Default)]
 struct Finishing {
     until: Option<Instant>,
@@ -316,7 +311,7 @@ impl Finishing {
         }
     }
 
-    /// Looks at it, and says whether it may go on.
+    /// Measures its activity and returns whether it may continue.
     fn goes_on(&mut self, main: u32) -> bool {
         let seen = Activity::of(main);
         let before = self.seen.replace(seen.clone());
@@ -329,25 +324,26 @@ impl Finishing {
     }
 }
 
-/// The reading end of a server's output. While it is open, a server that writes is not ended by that.
+/// The read end of a server's output. While it is open, writing does not kill the server with a broken pipe.
 struct Output(pipe::Receiver);
 
 impl Output {
-    /// The other end of a pipe that a server writes to; `None` where the system does not give it.
+    /// The read end of a pipe that a server writes to; `None` if the system does not provide it.
     fn of(written: &OwnedFd) -> Option<Self> {
         let path = format!("/proc/self/fd/{}", written.as_raw_fd());
         let read = pipe::OpenOptions::new().open_receiver(path).ok()?;
         Some(Self(read))
     }
 
-    /// Reads all of it, for nobody.
+    /// Reads and discards everything.
     async fn drain(mut self) {
         let mut room = [0; 4096];
         while let Ok(1..) = self.0.read(&mut room).await {}
     }
 }
 
-/// Starts the main process, as the leader of a session and group: a server that signals its whole group means its own.
+/// Spawns the main process as the leader of a session and group, so that a server that signals its group reaches only
+/// itself.
 fn spawn(
     instructions: &Instructions,
     mut command: Command,
@@ -378,14 +374,14 @@ fn pid_of(child: &Child) -> Option<Pid> {
     Pid::from_raw(i32::try_from(child.id()).ok()?)
 }
 
-/// The mark that the host has given the server, which is the last one.
+/// The server's mark as set by the host, whose entry is the last one.
 fn mark(instructions: &Instructions) -> OsString {
     let mut marks = instructions.env.iter().rev();
     let mark = marks.find(|(name, _)| name == MARK);
     mark.map(|(_, mark)| mark.clone()).unwrap_or_default()
 }
 
-/// If the host has gone, the next read says so.
+/// A failed write is ignored: if the host has gone, the next read detects it.
 async fn tell(control: &mut UnixStream, report: Report) {
     let _ = control.write_all(&report.encode()).await;
 }

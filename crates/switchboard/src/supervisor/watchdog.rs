@@ -1,12 +1,11 @@
-//! The watchdog: the process above the supervisor, so that killing the supervisor leaves nothing running.
+//! The watchdog: a process above the supervisor that kills everything if the supervisor is killed.
 //!
-//! The process that the host spawns forks once, before it has threads or a runtime. The child is the supervisor; the
-//! parent does nothing but wait for it. Both are child subreapers: when the supervisor is killed, every process below it
-//! becomes a child of the watchdog, including daemons that left their session and cleared their environment, and the
-//! watchdog kills them. When the watchdog is killed, the supervisor sees their pipe close and ends its servers.
+//! The process that the host spawns forks once, before it has threads or a runtime: the child is the supervisor, the
+//! parent only waits. Both are child subreapers, so when the supervisor is killed, its descendants (daemons included)
+//! become children of the watchdog, which kills them. When the watchdog is killed, its pipe closes and the supervisor
+//! ends its servers.
 //!
-//! The host knows the process id of the watchdog, and so everything below it. Only on Linux: other systems have no
-//! subreaper, and the supervisor runs alone there.
+//! The host knows the watchdog's process id, and so everything below it. Linux only: other systems have no subreaper.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,10 +18,9 @@ use super::descendants::{self, Children};
 use super::fork::{self, Side};
 use super::{KILL_PATIENCE, become_subreaper, parent};
 
-/// The byte that tells the supervisor that the host is gone. A closed pipe means that the watchdog is.
+/// The byte that signals that the host is gone. A closed pipe means that the watchdog is gone.
 pub(super) const HOST_GONE: u8 = b'H';
 
-/// Which of the two processes this is.
 pub(super) enum Role {
     /// The supervisor, with the pipe from its watchdog; `None` if there is no watchdog.
     Supervisor(Option<OwnedFd>),
@@ -30,9 +28,9 @@ pub(super) enum Role {
     Done(ExitCode),
 }
 
-/// Forks the supervisor and watches it to its end.
+/// Forks the supervisor and waits until it exits.
 ///
-/// A process with several threads is not forked: it becomes a supervisor without a watchdog.
+/// A process with several threads is not forked; it becomes a supervisor without a watchdog.
 pub(super) fn split() -> io::Result<Role> {
     become_subreaper()?;
     let host = parent();
@@ -41,7 +39,7 @@ pub(super) fn split() -> io::Result<Role> {
         None => Ok(Role::Supervisor(None)),
         Some(Side::Child) => {
             drop(sender);
-            // A subreaper's child is not one itself.
+            // The subreaper attribute is not inherited.
             become_subreaper()?;
             Ok(Role::Supervisor(Some(receiver)))
         }
@@ -53,11 +51,11 @@ pub(super) fn split() -> io::Result<Role> {
 }
 
 fn watch(supervisor: Pid, host: Option<u32>, pipe: OwnedFd) -> ExitCode {
-    // The host has to see the socket close when the supervisor ends.
+    // The host must see the socket close when the supervisor exits.
     let watched = release_stdin().and_then(|()| wait_for(supervisor, host, pipe));
     match watched {
         Ok(status) if status.exit_status() == Some(0) => ExitCode::SUCCESS,
-        // It was killed, or it cannot be watched: what is below this process ends with it.
+        // The supervisor was killed or cannot be watched: kill everything below this process.
         _ => {
             descendants::kill_all(KILL_PATIENCE, reap_all);
             ExitCode::FAILURE
@@ -70,7 +68,7 @@ fn release_stdin() -> io::Result<()> {
     Ok(rustix::stdio::dup2_stdin(nothing.as_fd())?)
 }
 
-/// Waits until the supervisor has ended, and passes on what it must know until then.
+/// Waits until the supervisor exits, forwarding the end of the host and signals meanwhile.
 fn wait_for(supervisor: Pid, host: Option<u32>, pipe: OwnedFd) -> io::Result<WaitStatus> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -85,13 +83,14 @@ fn wait_for(supervisor: Pid, host: Option<u32>, pipe: OwnedFd) -> io::Result<Wai
         rustix::process::set_parent_process_death_signal(Some(Signal::USR1))?;
         let mut host_gone = host_has_gone(host, &mut pipe);
         loop {
-            // Before the first wait too: it may have ended before this listened.
+            // Checked before the first wait too: the supervisor may have exited before the signal handler was
+            // installed.
             if let Some(status) = reap_until(supervisor)? {
                 return Ok(status);
             }
             let ends = tokio::select! {
                 _ = child.recv() => false,
-                // The kernel sends this when the *thread* that spawned us ends, and any process may send it.
+                // The kernel sends this signal when the *thread* that spawned us ends, and any process may send it.
                 _ = parent_death.recv() => {
                     host_gone = host_gone || host_has_gone(host, &mut pipe);
                     false
@@ -101,24 +100,24 @@ fn wait_for(supervisor: Pid, host: Option<u32>, pipe: OwnedFd) -> io::Result<Wai
                 _ = hang_up.recv() => true,
             };
             if ends {
-                // It is not reaped yet, so the id is its own.
+                // The supervisor is not reaped yet, so its id is still valid.
                 let _ = kill_process(supervisor, Signal::TERM);
             }
         }
     })
 }
 
-/// Tells the supervisor if the host has gone.
+/// Notifies the supervisor if the host has gone.
 fn host_has_gone(host: Option<u32>, pipe: &mut std::fs::File) -> bool {
     let is_gone = parent() != host;
     if is_gone {
-        // One byte always fits, and a supervisor that has ended needs none.
+        // One byte always fits in the pipe, and a supervisor that has exited does not need it.
         let _ = pipe.write_all(&[HOST_GONE]);
     }
     is_gone
 }
 
-/// Reaps what has ended, up to the supervisor.
+/// Reaps exited children, up to the supervisor.
 fn reap_until(supervisor: Pid) -> io::Result<Option<WaitStatus>> {
     loop {
         match wait(WaitOptions::NOHANG) {

@@ -1,10 +1,10 @@
 //! The protocol between host and supervisor, over their sockets.
 //!
-//! Over the socket that the supervisor is started with go the [`Descriptors`] of each server, among them a socket for this
-//! server alone. There the host speaks first: one block of [`Instructions`]. After that it says one byte, [`CLOSE`],
-//! [`LEAVE`] or [`FINISH`], when the server shall end in the orderly way. The supervisor answers in [`Report`]s of five bytes. The end of a stream is
-//! a message too: the other side has gone. Both ends are the same build, so there is no version, and whatever does not
-//! fit is an error. This module must not act on anything.
+//! The socket passed at startup carries the [`Descriptors`] of each server, among them a control socket for that
+//! server. On the control socket the host first sends one block of [`Instructions`], later one byte ([`CLOSE`],
+//! [`LEAVE`] or [`FINISH`]) to request an orderly shutdown; the supervisor sends [`Report`]s of five bytes. End of
+//! stream means that the other side has gone. Both ends are the same build, so there is no version, and any mismatch is
+//! an error. This module only encodes and decodes.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -24,81 +24,75 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::sandbox::Policy;
 
-/// The byte by which the host asks for the orderly end.
+/// Byte from the host: shut the server down in order.
 pub(crate) const CLOSE: u8 = b'C';
 
-/// The byte by which the host asks for the orderly end and says that it will not wait for it: when it is gone, the server
-/// has its time all the same.
+/// Byte from the host: shut the server down in order; the host does not wait for it. The server gets its full grace
+/// period even when the host has exited.
 pub(crate) const LEAVE: u8 = b'L';
 
-/// The byte by which the host says that it does not want a server any longer whose package runner is at work. The runner
-/// may go on as long as it makes progress, whether the host is there or not.
+/// Byte from the host: the server is no longer wanted, but its package runner is still installing. The runner may
+/// continue as long as it makes progress, whether or not the host is still there.
 pub(crate) const FINISH: u8 = b'F';
 
-/// The variable by which everything that a server starts can be told from what others start. Its value is different for
-/// every server of every host.
+/// Environment variable that marks every process a server starts. Its value is unique per server and host.
 pub(crate) const MARK: &str = "SWITCHBOARD_SERVER_ID";
 
-/// What the supervisor needs of the host's descriptors for one server.
+/// The descriptors the supervisor needs for one server.
 #[derive(Debug)]
 pub(crate) struct Descriptors {
-    /// The socket about this server.
+    /// Control socket of this server.
     pub(crate) control: OwnedFd,
-    /// The server's standard input.
     pub(crate) stdin: OwnedFd,
-    /// The server's standard output.
     pub(crate) stdout: OwnedFd,
-    /// The server's standard error.
     pub(crate) stderr: OwnedFd,
 }
 
-/// What the supervisor is to start, and how patient it is to be.
+/// The program to start, and its grace periods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Instructions {
-    /// The process id of the host.
     pub(crate) host: u32,
-    /// The program, already looked up.
+    /// The program, as an already resolved path.
     pub(crate) program: PathBuf,
-    /// Its arguments.
     pub(crate) args: Vec<OsString>,
-    /// Its whole environment.
+    /// Its complete environment.
     pub(crate) env: Vec<(OsString, OsString)>,
-    /// The folder it starts in; `None` is the supervisor's own.
+    /// Working directory; `None` for the supervisor's own.
     pub(crate) cwd: Option<PathBuf>,
-    /// What it may do; `None` is everything the user may.
+    /// Sandbox policy; `None` to run without a sandbox.
     pub(crate) sandbox: Option<Policy>,
-    /// How long the server may take to end once its input is closed.
+    /// Grace period after its input is closed.
     pub(crate) after_close: Duration,
-    /// How long it may take to end once it has been asked to by signal.
+    /// Grace period after SIGTERM.
     pub(crate) after_terminate: Duration,
-    /// How long it may go on after [`FINISH`]; zero for a program that is no package runner.
+    /// How long it may continue after [`FINISH`]; zero for a program that is not a package runner.
     pub(crate) to_finish: Duration,
 }
 
-/// What the supervisor tells the host.
+/// Message from the supervisor to the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Report {
-    /// The server runs as this process.
+    /// The server runs with this process id.
     Started(i32),
-    /// The system refused to start it, with this error number.
+    /// The system refused to spawn it, with this error number.
     NotStarted(i32),
-    /// It was not started, because its sandbox cannot be kept; the number says why.
+    /// It was not spawned because its sandbox cannot be enforced; the number is the reason.
     NoSandbox(i32),
-    /// The server's main process ended with this status.
+    /// The main process exited with this status.
     Exited(i32),
-    /// The server's main process was ended by this signal.
+    /// The main process was killed by this signal.
     Signalled(i32),
-    /// Nothing of the server is left, and nothing more will be said about it.
+    /// No process of the server is left; the last report.
     Gone,
 }
 
-/// No instructions are as long as this: systems refuse arguments and environments far below it.
+/// Far above the size at which systems refuse arguments and environments.
 const MAX_INSTRUCTIONS: usize = 64 * 1024 * 1024;
 
 const HEADER: [u8; 4] = *b"SBG1";
 
 impl Descriptors {
-    /// Passes them to the supervisor. They are its own from then on, so these here can be closed.
+    /// Passes duplicates to the supervisor; the originals can be closed afterwards.
     pub(crate) fn send(&self, supervisor: &UnixStream) -> io::Result<()> {
         let Self {
             control,
@@ -111,7 +105,7 @@ impl Descriptors {
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
         loop {
-            // Descriptors need a byte to travel with. It says nothing.
+            // Descriptors are sent along with at least one byte. Its value is ignored.
             let data = [IoSlice::new(b"+")];
             match rustix::net::sendmsg(supervisor, &data, &mut ancillary, without_signal()) {
                 Err(rustix::io::Errno::INTR) => {}
@@ -120,9 +114,9 @@ impl Descriptors {
         }
     }
 
-    /// Takes the next ones that the host has passed; `None` if it has gone.
+    /// Receives the next descriptors from the host; `None` if it has gone.
     ///
-    /// The error is of the kind `InvalidData` if some were lost, because there was no room for them. The rest are closed.
+    /// Fails with `InvalidData` if some were lost for lack of room; the others are then closed.
     pub(crate) fn receive(host: impl AsFd) -> io::Result<Option<Self>> {
         let mut byte = [0];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
@@ -138,7 +132,7 @@ impl Descriptors {
                 descriptors.extend(received);
             }
         }
-        // Where the call above cannot see to it.
+        // On systems where the call above cannot set it.
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
         for descriptor in &descriptors {
             rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::CLOEXEC)?;
@@ -155,14 +149,13 @@ impl Descriptors {
 }
 
 impl Instructions {
-    /// The instructions as they go over the socket.
+    /// The instructions encoded for the socket.
     pub(crate) fn message(&self) -> io::Result<Vec<u8>> {
         let body = self.encode();
         let length = u32::try_from(body.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
         Ok([&HEADER, &length.to_le_bytes(), body.as_slice()].concat())
     }
 
-    /// Waits for the instructions.
     pub(crate) async fn receive(socket: &mut (impl AsyncRead + Unpin)) -> io::Result<Self> {
         let mut header = [0; 8];
         socket.read_exact(&mut header).await?;
@@ -226,7 +219,6 @@ impl Instructions {
 }
 
 impl Report {
-    /// The report as it goes over the socket.
     pub(crate) fn encode(self) -> [u8; 5] {
         let (tag, value) = match self {
             Self::Started(pid) => (b'S', pid),
@@ -240,7 +232,7 @@ impl Report {
         [tag, a, b, c, d]
     }
 
-    /// The report in these bytes, if there is one.
+    /// Decodes a report; `None` if the bytes are not one.
     pub(crate) fn decode(bytes: [u8; 5]) -> Option<Self> {
         let [tag, a, b, c, d] = bytes;
         let value = i32::from_le_bytes([a, b, c, d]);
@@ -256,7 +248,7 @@ impl Report {
     }
 }
 
-/// Sends all of `bytes`, and never raises the signal for a broken pipe: the program around us may not ignore it.
+/// Sends all of `bytes` without raising SIGPIPE, which the embedding program may not ignore.
 pub(crate) fn send_all(socket: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match rustix::net::send(&socket, bytes, without_signal()) {
@@ -268,7 +260,7 @@ pub(crate) fn send_all(socket: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends as much as fits at once, and returns the rest.
+/// Sends as much as fits without blocking, and returns the rest.
 pub(crate) fn send_some(socket: impl AsFd, bytes: &[u8]) -> io::Result<&[u8]> {
     match rustix::net::send(socket, bytes, without_signal() | SendFlags::DONTWAIT) {
         Ok(sent) => Ok(bytes.get(sent..).unwrap_or_default()),
@@ -277,7 +269,7 @@ pub(crate) fn send_some(socket: impl AsFd, bytes: &[u8]) -> io::Result<&[u8]> {
     }
 }
 
-/// Takes what is there at once, as far as there is room for it.
+/// Receives what is available without blocking, up to the size of `room`.
 pub(crate) fn receive_some(socket: impl AsFd, room: &mut [u8]) -> io::Result<&[u8]> {
     match rustix::net::recv(socket, &mut *room, RecvFlags::DONTWAIT) {
         Ok((_, received)) => Ok(room.get(..received).unwrap_or_default()),
@@ -307,7 +299,7 @@ fn millis(duration: Duration) -> [u8; 8] {
 }
 
 fn put(body: &mut Vec<u8>, field: &[u8]) {
-    // A field over 4 GiB makes the block as a whole too long, which `send` refuses.
+    // A field over 4 GiB makes the block too long, which `message` rejects.
     let length = u32::try_from(field.len()).unwrap_or(u32::MAX);
     body.extend_from_slice(&length.to_le_bytes());
     body.extend_from_slice(field);
@@ -321,10 +313,9 @@ fn put_list<'a>(body: &mut Vec<u8>, fields: impl ExactSizeIterator<Item = &'a Os
     }
 }
 
-/// The bytes are not what they should be.
 struct Malformed;
 
-/// No policy is an empty list.
+/// An absent policy is encoded as an empty list.
 fn put_policy(body: &mut Vec<u8>, policy: Option<&Policy>) {
     let Some(policy) = policy else {
         return put_list(body, std::iter::empty());

@@ -1,4 +1,4 @@
-//! What can go wrong between two processes, told apart as far as somebody can act on it.
+//! Transport errors, classified by what a caller or user can do about them.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use switchboard_protocol::{ErrorObject, Limits, Message, parse};
 
 use crate::auth;
 
-/// A link could not be opened, or a message not be sent.
+/// A link could not be opened, or a message could not be sent.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct TransportError {
-    /// What kind of failure it is.
+    /// Category of the error.
     pub kind: TransportErrorKind,
-    /// What happened, for people: lowercase, secrets masked.
+    /// Description for users: lowercase, secrets masked.
     pub message: String,
-    /// What the server said, where it refused with an HTTP status: the era and the need for a login are read from it.
+    /// The server's HTTP refusal, from which the era and the need for a login are derived.
     pub refusal: Option<Box<HttpRefusal>>,
 }
 
 impl TransportError {
-    /// An error of that kind.
+    /// An error without a refusal.
     pub fn new(kind: TransportErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -30,7 +30,7 @@ impl TransportError {
         }
     }
 
-    /// The server refused with an HTTP status.
+    /// An error from the server's HTTP refusal.
     pub fn refused(refusal: Box<HttpRefusal>) -> Self {
         Self {
             kind: TransportErrorKind::Protocol,
@@ -39,7 +39,7 @@ impl TransportError {
         }
     }
 
-    /// The HTTP status the server refused with.
+    /// HTTP status of the refusal.
     pub fn status(&self) -> Option<u16> {
         self.refusal.as_ref().map(|refusal| refusal.status)
     }
@@ -51,85 +51,85 @@ impl From<SandboxError> for TransportError {
     }
 }
 
-/// What kind of failure it is.
+/// Category of a transport error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TransportErrorKind {
     /// The program does not exist.
     ProgramNotFound,
-    /// The program exists and cannot be run.
+    /// The program exists but cannot be executed.
     ProgramNotExecutable,
-    /// The folder to start in does not exist.
+    /// The working directory does not exist.
     NoSuchFolder,
-    /// The sandbox that it is to run in cannot be kept.
+    /// The sandbox cannot be enforced.
     Sandbox,
     /// The process could not be started for another reason.
     Spawn,
-    /// The name of the host means nothing.
+    /// The host name does not resolve.
     Dns,
-    /// Nobody listens there.
+    /// Connection refused: no listener at the address.
     Refused,
-    /// The way there is not open: no route, proxy, firewall.
+    /// Unreachable: no route, proxy or firewall.
     Unreachable,
-    /// TLS: certificate, version, or no TLS at all on the other side.
+    /// TLS: certificate, version, or a server without TLS.
     Tls,
-    /// It took too long.
+    /// A deadline passed.
     Timeout,
-    /// The configuration of the link itself is wrong: a header, a URL.
+    /// Invalid link settings: a header, a URL.
     Invalid,
     /// The link has ended.
     Closed,
-    /// The other side breaks the rules of the transport.
+    /// The server violates the protocol of the transport.
     Protocol,
-    /// Anything else the system reports.
+    /// Any other I/O error.
     Io,
 }
 
-/// Why one request gets no answer.
+/// Reason why one request gets no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestFailure {
-    /// The server answered with a status that is no success. It has not taken the request.
+    /// The server answered with a status other than success. It did not accept the request.
     #[error("{0}")]
     Refused(Box<HttpRefusal>),
     /// The request never reached the server.
     #[error("{0}")]
     NotSent(TransportError),
-    /// The request went out and the answer can no longer come.
+    /// The request was sent, but its answer can no longer arrive.
     #[error("{0}")]
     Lost(TransportError),
-    /// The answer is over the limit on size.
+    /// The answer exceeds the size limit.
     #[error("the answer is larger than {limit} bytes")]
     TooLarge {
-        /// The limit.
+        /// In bytes.
         limit: usize,
     },
 }
 
-/// An HTTP status that is no success, with what the server said about it.
+/// An HTTP status other than success, with the details the server sent.
 ///
-/// The status can also be 200: a JSON-RPC error that names no request, which HTTP alone ties to this one.
+/// The status can also be 200: a JSON-RPC error without an id, which only the HTTP exchange ties to the request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the server answered with HTTP status {status}{}", redirect(location.as_deref()))]
 pub struct HttpRefusal {
-    /// The status.
+    /// HTTP status code.
     pub status: u16,
-    /// Whether the request belonged to a session: then 404 says that the session has ended.
+    /// Whether the request belonged to a session: then 404 means that the session has expired.
     pub in_session: bool,
-    /// The challenges of `WWW-Authenticate`.
+    /// Challenges of `WWW-Authenticate`.
     pub challenges: Vec<String>,
-    /// The nonce for the next proof of possession (`DPoP-Nonce`).
+    /// Nonce for the next DPoP proof (`DPoP-Nonce`).
     pub dpop_nonce: Option<String>,
-    /// When to come back.
+    /// Delay requested by `Retry-After`.
     pub retry_after: Option<Duration>,
-    /// Where a redirect leads that was not followed, because it leaves the server's origin; without its query.
+    /// Target of a redirect that was not followed because it leaves the server's origin; without its query.
     pub location: Option<String>,
-    /// The body, cut at 64 KiB.
+    /// Body, truncated at 64 KiB.
     pub body: Bytes,
 }
 
 impl HttpRefusal {
-    /// A status about which the server said nothing more.
+    /// A refusal with a status and no details.
     pub fn new(status: u16) -> Self {
         Self {
             status,
@@ -144,7 +144,7 @@ impl HttpRefusal {
 }
 
 impl HttpRefusal {
-    /// Whether the server knows who asks and wants more scopes for it.
+    /// Whether the credentials are valid but lack a scope.
     pub fn wants_more_scope(&self) -> bool {
         self.status == 403 && auth::wants_more_scope(&self.challenges)
     }
@@ -174,10 +174,10 @@ pub enum Closed {
     /// This side closed it.
     #[error("closed by this side")]
     ByUs,
-    /// The process ended with this status.
+    /// The process exited with this status.
     #[error("the process exited with status {0}")]
     Exited(i32),
-    /// The process was ended by this signal.
+    /// The process was killed by this signal.
     #[error("the process was killed by signal {0}")]
     Signalled(i32),
     /// The other side closed its end.

@@ -1,8 +1,7 @@
-//! In-process: a [`Service`] of this program is a server like any other.
+//! In-process transport: connects to a [`Service`] of this program.
 //!
-//! Owns the way from [`Link`] to [`Conversation`] and back. There is no socket, no pipe and no thread: a message is
-//! taken in by whoever sends it, and what can be answered at once is answered right there. Only requests that have
-//! to wait become tasks.
+//! Passes messages between [`Link`] and [`Conversation`] without a socket, pipe or thread. The sender's task processes
+//! its message, and requests that complete at once are answered there. Only requests that have to wait become tasks.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -24,17 +23,17 @@ use super::{
 };
 use crate::service::{Conversation, Service, Sink};
 
-/// How long closing waits for requests that do not stop when they are cancelled, because they block.
+/// How long closing waits for cancelled requests that do not stop because they block.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(2);
 
-/// The connector for links to a service of this program. All links share the one service.
+/// Connector for a service of this program. All links share the service.
 #[derive(Clone)]
 pub struct InProcessConnector {
     service: Arc<dyn Service>,
 }
 
 impl InProcessConnector {
-    /// Links to this service.
+    /// A connector for this service.
     pub fn new(service: Arc<dyn Service>) -> Self {
         Self { service }
     }
@@ -102,7 +101,7 @@ impl Link for InProcessLink {
             self.0.close();
             let ended = self.0.conversation.ended();
             if tokio::time::timeout(CLOSE_DEADLINE, ended).await.is_err() {
-                tracing::warn!("a request goes on after it was cancelled: its service blocks");
+                tracing::warn!("a cancelled request is still running: its service blocks");
             }
         })
     }
@@ -114,7 +113,7 @@ impl Drop for InProcessLink {
     }
 }
 
-/// What the link and the messages on their way share.
+/// State shared by the link and its pending messages.
 struct Shared {
     conversation: Conversation,
     gate: Arc<Gate>,
@@ -122,14 +121,13 @@ struct Shared {
     intake: Mutex<Intake>,
 }
 
-/// Messages that were sent and not yet taken in.
+/// Messages sent but not yet processed.
 ///
-/// The queue has no bound of its own: it holds what its senders have just handed over and are about to take in
-/// themselves.
+/// The queue is unbounded, but holds only messages that their senders are about to process themselves.
 #[derive(Default)]
 struct Intake {
     waiting: VecDeque<Bytes>,
-    /// Whether somebody is taking messages in. There is one at a time, so their order is kept.
+    /// Whether a task is processing messages. Only one does at a time, which preserves their order.
     busy: bool,
 }
 
@@ -138,7 +136,7 @@ impl Shared {
         self.intake.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what is waiting, unless somebody else is at it.
+    /// Processes queued messages, unless another task already does.
     fn take_in(&self) {
         let mut intake = self.lock();
         if std::mem::replace(&mut intake.busy, true) {
@@ -150,7 +148,7 @@ impl Shared {
             self.conversation.receive(&frame);
             intake = self.lock();
         }
-        // Under the same lock as the last look, so that nothing is left behind.
+        // Under the same lock as the last check of the queue, so that no message is left behind.
         intake.busy = false;
     }
 
@@ -160,7 +158,7 @@ impl Shared {
     }
 }
 
-/// Lets others take in again, should the receiver of a frame have panicked.
+/// Clears `busy` if the receiver of a frame panicked.
 struct Done<'s>(&'s Shared);
 
 impl Drop for Done<'_> {
@@ -171,8 +169,8 @@ impl Drop for Done<'_> {
     }
 }
 
-/// A message that was sent. It is taken in when the sender waits for it, not within [`Link::send`]: answers may come
-/// at once, and the sender may hold a lock that their receiver wants.
+/// A sent message. It is processed when the sender awaits it, not within [`Link::send`]: answers may arrive at once,
+/// and the sender may hold a lock that their receiver needs.
 struct Handover(Option<Arc<Shared>>);
 
 impl Future for Handover {
@@ -186,7 +184,7 @@ impl Future for Handover {
     }
 }
 
-/// A sender that does not wait does not take its message back.
+/// A message is processed even if the sender drops the future.
 impl Drop for Handover {
     fn drop(&mut self) {
         if let Some(shared) = self.0.take() {
@@ -196,11 +194,11 @@ impl Drop for Handover {
     }
 }
 
-/// Where frames leave for the [`Inbound`], until the link is closed: then it hears that, once, and nothing after it.
+/// Passes frames to the [`Inbound`] until the link is closed; then reports that once, and nothing after it.
 struct Gate {
     inbound: Arc<dyn Inbound>,
-    /// How many frames are passing, in steps of [`ONE`](Self::ONE), with [`CLOSING`](Self::CLOSING) and
-    /// [`TOLD`](Self::TOLD) in the bits below. A lock would not do: a receiver may close the link.
+    /// Number of frames being passed, in units of [`ONE`](Self::ONE), with the flags [`CLOSING`](Self::CLOSING) and
+    /// [`TOLD`](Self::TOLD) in the low bits. Not a lock, because a receiver may close the link.
     passing: AtomicUsize,
 }
 
@@ -218,15 +216,15 @@ impl Gate {
         self.tell_if_last();
     }
 
-    /// Whoever finds the gate closed and nobody passing says so; only one can.
+    /// Reports the end once the gate is closed and no frame is being passed; only one caller succeeds.
     fn tell_if_last(&self) {
-        let told = self.passing.compare_exchange(
+        let exchanged = self.passing.compare_exchange(
             Self::CLOSING,
             Self::CLOSING | Self::TOLD,
             Ordering::AcqRel,
             Ordering::Acquire,
         );
-        if told.is_ok() {
+        if exchanged.is_ok() {
             self.inbound.closed(Closed::ByUs);
         }
     }

@@ -1,9 +1,8 @@
-//! How messages reach a server and come back, one module for each transport.
+//! Transports: sending messages to a server and receiving its frames, one module per transport.
 //!
-//! Owns the seam between bytes and meaning. A [`Connector`] builds a fresh [`Link`] on every connect
-//! and reconnect. A link sends whole messages and hands every frame it receives to its [`Inbound`], undecoded. It
-//! must not know methods, eras or servers' states; what it needs of them (headers, the revision, which request a
-//! message is) comes with each message.
+//! A [`Connector`] builds a new [`Link`] on every connect and reconnect. A link sends whole messages and passes every
+//! received frame undecoded to its [`Inbound`]. It must not depend on methods, eras or server states; what it needs of
+//! them (headers, revision, request id) comes with each message.
 
 mod error;
 pub(crate) mod http;
@@ -22,117 +21,117 @@ use switchboard_protocol::{Era, Revision, headers::Header};
 
 pub use error::{Closed, HttpRefusal, RequestFailure, TransportError, TransportErrorKind};
 
-/// A connector for links to one server.
+/// Opens links to one server.
 pub trait Connector: fmt::Debug + Send + Sync + 'static {
-    /// Which transport it is.
+    /// The transport of its links.
     fn transport(&self) -> Transport;
 
-    /// Opens a link, from now on delivering to `inbound`.
+    /// Opens a link that delivers to `inbound`.
     ///
-    /// For a child process this ends when the process runs, for a socket when it is open; HTTP has nothing to do
-    /// yet. It has no deadline of its own: dropping the future undoes whatever was begun.
+    /// Completes when the child process runs or the socket is open; HTTP connects later. There is no deadline: dropping
+    /// the future undoes what was started.
     fn connect(
         &self,
         inbound: Arc<dyn Inbound>,
     ) -> BoxFuture<'_, Result<Arc<dyn Link>, TransportError>>;
 
-    /// The connector for the older transport that the same server may speak instead.
+    /// Connector for the legacy transport that the same server may use instead.
     fn legacy(&self) -> Option<&dyn Connector> {
         None
     }
 
-    /// What it leads to, for people.
+    /// The program or address it connects to, for messages.
     #[doc(hidden)]
     fn destination(&self) -> Destination {
         Destination::Unknown
     }
 
-    /// Whether connecting may install the server first: the program is a package runner such as `npx`.
+    /// Whether connecting may install the server first, because the program is a package runner such as `npx`.
     #[doc(hidden)]
     fn may_install(&self) -> bool {
         false
     }
 
-    /// The package that a package runner keeps installed for the server, if its folder is known.
+    /// The package that a package runner has installed for the server, if its folder is known.
     #[doc(hidden)]
     fn installed_package(&self) -> Option<InstalledPackage> {
         None
     }
 
-    /// Variables of the host that the server does not get, by name.
+    /// Environment variables of the host that are not passed to the server.
     #[doc(hidden)]
     fn withheld_variables(&self) -> Vec<WithheldVariable> {
         Vec::new()
     }
 
-    /// Variables of the host that the server's entry lists to be passed on, whether they are set or not.
+    /// Environment variables of the host that the server's entry passes on, whether set or not.
     #[doc(hidden)]
     fn listed_variables(&self) -> &[String] {
         &[]
     }
 }
 
-/// A package that npx has installed for a server, or would.
+/// A package that npx has installed for a server, or would install.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstalledPackage {
-    /// The package as the entry names it; several are separated by blanks.
+    /// The package as named in the entry; several are separated by spaces.
     pub package: String,
-    /// The folder it is installed in: `<cache>/_npx/<hash>`. It may not exist.
+    /// The installation folder: `<cache>/_npx/<hash>`. It may not exist.
     pub folder: PathBuf,
 }
 
-/// A variable of the host that a server does not get. Its value is never part of it.
+/// An environment variable of the host that is not passed to a server. Never contains the value.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WithheldVariable {
-    /// Its name.
+    /// Name of the variable.
     pub name: String,
-    /// Why the server may miss it.
+    /// Likely use by the server.
     pub purpose: VariablePurpose,
 }
 
-/// What a server may need a variable for.
+/// Likely use of an environment variable.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VariablePurpose {
-    /// Installing the server: a setting of npm, pip, uv and others, or a proxy.
+    /// Installing the server: a setting of npm, pip, uv and the like, or a proxy.
     Install,
-    /// Finding the code that runs: `PYTHONPATH`, `NODE_OPTIONS`.
+    /// Locating code: `PYTHONPATH`, `NODE_OPTIONS`.
     Code,
-    /// Access to a service: a token, a key, a password.
+    /// Authenticating to a service: a token, a key, a password.
     Credential,
     /// Anything else.
     Unknown,
 }
 
-/// What a connector leads to, as far as it helps to explain a failure. Nothing in it is secret.
+/// Target of a connector, as far as it helps to explain a failure. Contains no secrets.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Destination {
-    /// A part of this program, or something it knows nothing about.
+    /// A service of this program, or unknown.
     #[default]
     Unknown,
-    /// A program, as the entry names it.
+    /// A program, as named in the entry.
     Program(String),
-    /// A place on a network.
+    /// A network address.
     Address {
-        /// The address as it may be shown.
+        /// The address without secrets.
         shown: String,
-        /// The path of the resource.
+        /// Path of the URL.
         path: String,
-        /// Whether the server is shown credentials: a header such as `Authorization`.
+        /// Whether credentials are sent to the server: a header such as `Authorization`.
         has_credentials: bool,
-        /// Whether a login could give it other credentials than those of its entry.
+        /// Whether a login could provide credentials other than those of its entry.
         can_log_in: bool,
-        /// Whether a proxy is set for addresses of this kind.
+        /// Whether a proxy applies to the address.
         has_proxy: bool,
     },
 }
 
 impl Destination {
-    /// Whether a refusal with status 401 means that the entry's own credentials are wrong, and no login can help.
+    /// Whether status 401 means that the entry's own credentials are wrong and a login cannot help.
     pub(crate) fn rejects_token_on_401(&self) -> bool {
         matches!(
             self,
@@ -145,70 +144,70 @@ impl Destination {
     }
 }
 
-/// An open way to a server. Dropping the last handle ends it as [`close`](Link::close) does, without waiting.
+/// An open connection to a server. Dropping the last handle closes it like [`close`](Link::close), without waiting.
 pub trait Link: Send + Sync + 'static {
     /// Sends one message.
     ///
-    /// The message takes its place in the order of messages before this returns; the future only waits until it
-    /// is handed over. A future that is dropped does not take the message back. For a request it is over when the
-    /// request is on its way; all that comes of it, success or failure, goes to the [`Inbound`]. For anything else
-    /// it is over when the server has taken the message, as far as the transport can tell.
+    /// The order of messages is fixed before this returns; the future only waits until the message is handed over.
+    /// Dropping the future does not withdraw the message. For a request, the future completes when the request is sent;
+    /// its outcome, success or failure, goes to the [`Inbound`]. For any other message, it completes when the server
+    /// has accepted it, as far as the transport can know.
     fn send(&self, message: Outgoing) -> Sending<'_>;
 
-    /// Whether the transport has headers. Where it has none, there is no need to make them.
+    /// Whether the transport has headers. If not, callers need not build them.
     fn has_headers(&self) -> bool {
         true
     }
 
-    /// Nobody waits for this request's answer any longer.
+    /// Cancels this request: its answer is no longer awaited.
     fn abandon(&self, request: u64) -> Abandoned;
 
-    /// The handshake has ended with this revision.
+    /// Called when the handshake is complete, with the negotiated revision.
     ///
-    /// HTTP opens its stream for the server's own messages now, where the revision has one.
+    /// HTTP now opens its stream for unsolicited messages, if the revision has one.
     fn opened(&self, revision: Revision);
 
-    /// Waits until the link hears what the server says unasked, or is known not to.
+    /// Waits until the link receives the server's unsolicited messages, or cannot.
     ///
-    /// A server may ask a question as soon as it is called, and what it says to nobody is lost. Whoever waits bounds
-    /// the time: some servers say nothing about their stream until there is something on it.
+    /// A server may send a request as soon as it is called, and without a stream that request is lost. Callers set a
+    /// timeout: some servers send no headers on their stream before the first message.
     fn listening(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    /// Ends the link in the orderly way of the transport and waits until it has ended: a child process and all it
-    /// started are gone, a session is deleted. Idempotent, and bounded in time by the transport itself.
+    /// Closes the link in the orderly way of the transport and waits until that is done: a child process and its
+    /// descendants are gone, a session is deleted. Idempotent, and the transport bounds the time.
     fn close(&self) -> BoxFuture<'_, ()>;
 
-    /// Ends the link as [`close`](Link::close) does and returns as soon as the other side has been told, where something
-    /// else sees to the rest: the supervisor of a child process. For a program that is about to end.
+    /// Closes the link like [`close`](Link::close), but returns as soon as the server is notified if a supervisor
+    /// completes the shutdown. For a program about to exit.
     fn leave(&self) -> BoxFuture<'_, ()> {
         self.close()
     }
 
-    /// The process behind the link, if there is one.
+    /// Id of the server process; `None` if the transport has none.
     fn process(&self) -> Option<u32> {
         None
     }
 
-    /// Whether the other side has ended without reading anything that was sent to it, as far as can be told.
+    /// Whether the server ended without reading anything sent to it, as far as the transport can know.
     fn read_nothing(&self) -> bool {
         false
     }
 }
 
-/// A message on its way: nearly always there already, so that only what has to wait takes an allocation.
+/// A message being sent. Usually complete at once, so that only a pending one needs an allocation.
 pub type Sending<'a> = Either<Ready<Sent>, BoxFuture<'a, Sent>>;
 
-/// Whether a message was handed over.
+/// Result of handing a message over.
 pub type Sent = Result<(), TransportError>;
 
-/// A message that is there, or never will be.
+/// A send that has completed or failed.
 pub fn sent<'a>(sent: Sent) -> Sending<'a> {
     Either::Left(ready(sent))
 }
 
-/// A message that has a way to go.
+/// A send that is pending.
 pub fn sending<'a>(sent: impl Future<Output = Sent> + Send + 'a) -> Sending<'a> {
     Either::Right(Box::pin(sent))
 }
@@ -218,49 +217,49 @@ pub fn sending<'a>(sent: impl Future<Output = Sent> + Send + 'a) -> Sending<'a> 
 pub struct Outgoing {
     /// The whole JSON-RPC message, on one line, with no line end.
     pub payload: Vec<u8>,
-    /// What kind of message it is.
+    /// Kind of the message.
     pub kind: OutgoingKind,
-    /// The era it belongs to: whether it is part of a session, and how it is cancelled.
+    /// Its era, which decides whether it is part of a session and how it is cancelled.
     pub era: Era,
-    /// The headers its era wants, where the transport has headers.
+    /// Headers required by its era; empty if the transport has none.
     pub headers: Vec<Header>,
 }
 
-/// What kind of message is sent.
+/// Kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutgoingKind {
     /// A request with this id.
     Request(u64),
     /// A notification.
     Notification,
-    /// An answer to a request of the server.
+    /// A response to a request of the server.
     Response,
 }
 
-/// Whether the server learns that a request was given up.
+/// Whether the server is notified of a cancelled request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Abandoned {
-    /// The transport has told it, by closing the request's stream.
+    /// The transport has notified it, by closing the request's stream.
     Told,
-    /// It has to be told with a message.
+    /// The caller must send a cancellation message.
     NotTold,
 }
 
-/// Where a link delivers. Calls are short and never block: they come from the task that reads, or from a sender that has
-/// found something to read.
+/// Receiver of a link's events. Implementations must be short and never block: they are called from the reading task,
+/// or from a sender that found input to read.
 pub trait Inbound: Send + Sync + 'static {
-    /// A frame: a line, a body, the data of an event. It may be anything, JSON or not.
+    /// A frame: a line, a body, the data of an event. Not necessarily JSON.
     fn frame(&self, frame: Bytes);
 
-    /// A frame over the limit on size; `start` is its beginning, enough to find an id in. The link has skipped it.
+    /// A frame over the size limit, which the link skipped; `start` is its beginning, enough to find an id.
     fn oversized(&self, start: &[u8], limit: usize);
 
-    /// This request gets no answer; the link lives on.
+    /// A request gets no answer; the link stays open.
     fn failed(&self, request: u64, failure: RequestFailure);
 
-    /// A line the server wrote for people (stderr), without its line end.
+    /// A line of the server's stderr, without its line end.
     fn diagnostic(&self, line: &str);
 
-    /// The link has ended and delivers nothing more. At most once.
+    /// The link has ended and delivers nothing more. Called at most once.
     fn closed(&self, closed: Closed);
 }

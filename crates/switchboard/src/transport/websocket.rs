@@ -1,7 +1,7 @@
-//! WebSocket: one connection, one JSON-RPC message in each message of it, sub-protocol `mcp`.
+//! WebSocket transport: one JSON-RPC message per WebSocket message, sub-protocol `mcp`.
 //!
-//! One task owns the connection: it reads, writes, answers pings and closes. Writers put messages into a bounded
-//! queue, in the order of their calls. A message over the limit on size costs only itself (see `trim.rs`).
+//! One task owns the connection: it reads, writes, answers pings and closes. Senders put messages into a bounded queue,
+//! in call order. An oversized message is skipped without closing the connection (see `trim.rs`).
 
 mod handshake;
 mod trim;
@@ -34,16 +34,16 @@ use super::{
 use handshake::Socket;
 use trim::Trimmed;
 
-/// Messages that may wait to be written.
+/// Maximum number of queued messages.
 const MOST_QUEUED: usize = 1024;
-/// Bytes that may wait to be written, besides one message that is larger by itself.
+/// Maximum bytes queued, except for a single larger message.
 const MOST_QUEUED_BYTES: usize = 64 * 1024 * 1024;
-/// Messages written before they are flushed.
+/// Messages written before a flush.
 const MOST_AT_ONCE: usize = 32;
-/// How long the other side may take to end the connection when this side does.
+/// How long the server may take to complete the closing handshake.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(2);
 
-/// A connector for links over WebSocket.
+/// Connector for WebSocket links.
 #[derive(Debug)]
 pub struct WebSocketConnector {
     client: HttpClient,
@@ -52,9 +52,9 @@ pub struct WebSocketConnector {
 }
 
 impl WebSocketConnector {
-    /// A connector for this server. Fails where the address or a header cannot be used.
+    /// A connector for this server. Fails if the address or a header is invalid.
     ///
-    /// Of the client it takes the trust roots, the proxies, the limit on size and the time to connect.
+    /// Uses the client's trust roots, proxies, size limit and connect timeout.
     pub fn new(client: &HttpClient, server: RemoteServer) -> Result<Self, TransportError> {
         let address = Address::parse(server.url.expose(), &["ws", "wss"])?;
         if !address.url().username().is_empty() || address.url().password().is_some() {
@@ -70,7 +70,7 @@ impl WebSocketConnector {
         })
     }
 
-    /// Opens the connection; a server that refuses is tried again with better credentials, where there are any.
+    /// Opens the connection; if the server refuses, retries with better credentials if there are any.
     async fn open(&self) -> Result<(Socket, Vec<u8>), TransportError> {
         self.permits.prepare().await?;
         let url = self.address.url();
@@ -114,7 +114,7 @@ impl Connector for WebSocketConnector {
             let (socket, tail) = self.open().await?;
             let limit = self.client.settings().max_message_bytes;
             let socket = Trimmed::new(socket, &tail, limit);
-            // What arrives has been trimmed, so the library's own limits only need to be no lower.
+            // Oversized messages are already trimmed, so the library's limits only must not be lower.
             let config = WebSocketConfig::default()
                 .max_message_size(Some(limit))
                 .max_frame_size(Some(limit));
@@ -149,7 +149,7 @@ struct WebSocketLink {
     lifetime: Arc<Lifetime>,
 }
 
-/// A message on its way out, and whom to tell.
+/// A queued message, and the channel that reports its result.
 #[derive(Debug)]
 struct Queued {
     text: Utf8Bytes,
@@ -213,7 +213,7 @@ impl WebSocketLink {
     }
 }
 
-/// Runs the connection until it ends or is to end, and ends it.
+/// Runs the connection until it ends or is stopped, then closes it.
 async fn supervise(mut connection: Connection, lifetime: Arc<Lifetime>) {
     let closed = tokio::select! {
         closed = connection.run() => closed,
@@ -229,20 +229,19 @@ async fn supervise(mut connection: Connection, lifetime: Arc<Lifetime>) {
     lifetime.end();
 }
 
-/// The connection, with what is on its way out.
+/// The connection and its outgoing messages.
 struct Connection {
     stream: WebSocketStream<Trimmed<Socket>>,
     queued: mpsc::Receiver<Queued>,
     waiting: Arc<AtomicUsize>,
     inbound: Arc<dyn Inbound>,
     limit: usize,
-    /// How many messages have been received.
+    /// Number of messages received.
     received: u64,
-    /// Whom to tell once everything written so far is flushed.
+    /// Sizes and result channels of messages written but not yet flushed.
     unflushed: Vec<(usize, oneshot::Sender<Result<(), TransportError>>)>,
 }
 
-/// What happens next on a connection.
 enum Step {
     Received(Option<Result<Message, Error>>),
     Flushed(Result<(), Error>),
@@ -257,7 +256,7 @@ impl Connection {
                 Step::Received(Some(Ok(message))) => match self.take(message) {
                     None => Ok(()),
                     Some(closed) => {
-                        // The server began to close; answering that is all that is left to do.
+                        // The server started the closing handshake; only the reply has to be flushed.
                         let flush =
                             poll_fn(|context| Pin::new(&mut self.stream).poll_flush(context));
                         let _ = tokio::time::timeout(CLOSE_DEADLINE, flush).await;
@@ -280,7 +279,7 @@ impl Connection {
         }
     }
 
-    /// Waits for whatever comes first. Nothing is lost if the future is dropped.
+    /// Waits for the next event. Cancel-safe.
     async fn step(&mut self) -> Step {
         poll_fn(|context| {
             if let Poll::Ready(received) = Pin::new(&mut self.stream).poll_next(context) {
@@ -289,7 +288,7 @@ impl Connection {
             if self.unflushed.is_empty() {
                 return match self.queued.poll_recv(context) {
                     Poll::Ready(Some(queued)) => Poll::Ready(Step::Write(queued)),
-                    // Without writers there is only reading, until somebody ends the connection.
+                    // Without senders the connection only reads, until it is stopped.
                     Poll::Ready(None) | Poll::Pending => Poll::Pending,
                 };
             }
@@ -317,7 +316,7 @@ impl Connection {
             Message::Binary(data) => data,
             Message::Text(text) => text.into(),
             Message::Close(reason) => return Some(closed_by_server(reason)),
-            // The library answers pings by itself.
+            // The library answers pings.
             Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => return None,
         };
         self.received += 1;
@@ -329,13 +328,13 @@ impl Connection {
         None
     }
 
-    /// Ends the connection in the orderly way.
+    /// Performs the closing handshake.
     async fn close(&mut self) {
         let closing = poll_fn(|context| Pin::new(&mut self.stream).poll_close(context));
         if closing.await.is_err() {
             return;
         }
-        // Until the server has answered that, or is gone. What it sends meanwhile has nobody to go to.
+        // Reads until the server's close frame or the end of the stream. Messages received meanwhile are dropped.
         loop {
             match poll_fn(|context| Pin::new(&mut self.stream).poll_next(context)).await {
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return,
@@ -365,9 +364,9 @@ fn describe(error: &Error) -> Closed {
     Closed::Broken(match error {
         Error::Io(error) => error.to_string(),
         Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
-            "the server ended it without closing it".to_owned()
+            "the server ended it without a closing handshake".to_owned()
         }
-        Error::Protocol(error) => format!("the server breaks the rules of WebSocket: {error}"),
+        Error::Protocol(error) => format!("the server violates the WebSocket protocol: {error}"),
         other => other.to_string(),
     })
 }
@@ -379,6 +378,6 @@ fn closed() -> TransportError {
 fn congested() -> TransportError {
     TransportError::new(
         TransportErrorKind::Io,
-        "the server does not read; too many messages wait to be sent to it",
+        "the server does not read; too many messages are queued",
     )
 }

@@ -122,7 +122,7 @@ async fn a_message_that_is_not_taken_in_time_is_given_up() {
         asked.abandoned().await;
     });
     let error = sent.expect_err("a deadline");
-    let expected = "Timeout: the server did not take the message within 30 seconds";
+    let expected = "Timeout: the server did not accept the message within 30 seconds";
     assert_eq!(kind(&error), expected);
 }
 
@@ -323,19 +323,19 @@ async fn what_keeps_a_request_from_the_server_is_told_apart() {
     };
     check(
         server_at(closed),
-        format!("not sent: Refused: nobody listens at {closed}"),
+        format!("not sent: Refused: the connection to {closed} was refused"),
     )
     .await;
     // A label that is too long is refused by the resolver itself, without any network.
     let name = format!("{}.invalid", "a".repeat(64));
     check(
         RemoteServer::new(format!("http://{name}:1/")),
-        format!("not sent: Dns: the name {name} is not known"),
+        format!("not sent: Dns: cannot resolve host {name}"),
     )
     .await;
     check(
         RemoteServer::new("unix:///no/such/folder/x.sock"),
-        "not sent: Refused: there is no socket /no/such/folder/x.sock".to_owned(),
+        "not sent: Refused: socket /no/such/folder/x.sock does not exist".to_owned(),
     )
     .await;
 }
@@ -367,7 +367,7 @@ async fn a_link_that_cannot_be_configured_is_not_made() {
     check(server, &format!("the header `X-A` {control}"));
     check(
         RemoteServer::new("ws://127.0.0.1/?token=secret"),
-        "`ws://127.0.0.1/?token=********` is not an address that can be used: its scheme is not http or https",
+        "`ws://127.0.0.1/?token=********` is not a valid address: its scheme is not http or https",
     );
 
     let mut server = RemoteServer::new("http://127.0.0.1/");

@@ -192,7 +192,7 @@ async fn a_server_that_does_not_speak_it_says_so_in_the_error() {
         200,
         events,
         "event: endpoint\ndata: http://[bad\n\n",
-        "the server's stream names an endpoint that is no address",
+        "the server's stream names an invalid endpoint",
     )
     .await;
     check(

@@ -74,7 +74,7 @@ async fn a_stream_that_cannot_be_taken_up_again_has_lost_its_request() {
             .reply_with(200, "text/event-stream", primed);
         web.next().await.reply_with(status, "", "");
         let reason = format!(
-            "the answer's stream ended early and cannot be taken up again: \
+            "the answer's stream ended early and cannot be resumed: \
              the server answered with HTTP status {status}"
         );
         assert_eq!(

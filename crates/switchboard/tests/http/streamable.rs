@@ -208,11 +208,11 @@ async fn answers_come_in_many_dresses() {
     check(
         "application/json",
         "",
-        &[lost("the server took the request and sent no answer")],
+        &[lost("the server accepted the request but sent no answer")],
     )
     .await;
     let other = answer(9);
-    let none = "the server's answer is none to the request";
+    let none = "the server's response does not answer the request";
     check("application/json", &other, &[frame(&other), lost(none)]).await;
     let unaddressed = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}"#;
     let refused = failed(1, &format!("refused 200 <{unaddressed}>"));

@@ -76,7 +76,7 @@ async fn a_certificate_that_is_not_trusted_says_why() {
         &trusting,
         format!("https://{address}/"),
         format!(
-            "not sent: Tls: {address} does not speak TLS; if it is meant to be without, \
+            "not sent: Tls: {address} does not speak TLS; if it should not, \
              use http:// or ws://"
         ),
     )

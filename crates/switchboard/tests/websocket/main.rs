@@ -208,7 +208,7 @@ async fn the_sub_protocol_may_be_left_out_but_not_be_another() {
     };
     check(Some("mcp"), Ok(())).await;
     check(None, Ok(())).await;
-    let other = "Protocol: the server chose the WebSocket sub-protocol `wamp` and not `mcp`";
+    let other = "Protocol: the server chose the WebSocket sub-protocol `wamp` instead of `mcp`";
     check(Some("wamp"), Err(other)).await;
 }
 
@@ -329,7 +329,11 @@ async fn the_end_of_the_connection_is_the_end_of_the_link() {
         broken("the server closed it with code 1011: out of\\u{1b} memory"),
     )
     .await;
-    check(None, broken("the server ended it without closing it")).await;
+    check(
+        None,
+        broken("the server ended it without a closing handshake"),
+    )
+    .await;
     let reserved = Frame::message("x", OpCode::Data(Data::Reserved(3)), true);
     let (_link, mut record, mut socket) = server.connected().await;
     socket.send(Message::Frame(reserved)).await.expect("sent");
@@ -337,7 +341,7 @@ async fn the_end_of_the_connection_is_the_end_of_the_link() {
         panic!("the connection is not closed");
     };
     assert!(
-        reason.starts_with("the server breaks the rules of WebSocket"),
+        reason.starts_with("the server violates the WebSocket protocol"),
         "{reason}"
     );
 }
@@ -361,7 +365,7 @@ async fn a_server_that_does_not_read_fills_a_bounded_queue() {
             break;
         }
     }
-    let expected = "Io: the server does not read; too many messages wait to be sent to it";
+    let expected = "Io: the server does not read; too many messages are queued";
     assert_eq!(refused.as_deref(), Some(expected));
     // The close is bounded, although the server does not take part.
     within(link.close()).await;
@@ -386,13 +390,16 @@ async fn what_keeps_a_connection_from_opening_is_told_apart() {
     let server = Server::start().await;
     let address = server.address;
     let (link, _record) = connect(RemoteServer::new("ws://127.0.0.1:1/")).await;
-    let error = link.err().expect("nobody listens");
-    assert_eq!(kind(&error), "Refused: nobody listens at 127.0.0.1:1");
+    let error = link.err().expect("connection refused");
+    assert_eq!(
+        kind(&error),
+        "Refused: the connection to 127.0.0.1:1 was refused"
+    );
 
     let name = format!("{}.invalid", "a".repeat(64));
     let (link, _record) = connect(RemoteServer::new(format!("ws://{name}/"))).await;
     let error = link.err().expect("no such name");
-    assert_eq!(kind(&error), format!("Dns: the name {name} is not known"));
+    assert_eq!(kind(&error), format!("Dns: cannot resolve host {name}"));
 
     let ((link, _record), ()) = tokio::join!(
         connect(RemoteServer::new(format!("wss://{address}/"))),
@@ -405,9 +412,8 @@ async fn what_keeps_a_connection_from_opening_is_told_apart() {
             let _ = stream.read_to_end(&mut Vec::new()).await;
         }
     );
-    let expected = format!(
-        "Tls: {address} does not speak TLS; if it is meant to be without, use http:// or ws://"
-    );
+    let expected =
+        format!("Tls: {address} does not speak TLS; if it should not, use http:// or ws://");
     assert_eq!(kind(&link.err().expect("no TLS")), expected);
 
     let secret = RemoteServer::new("ws://user:hunter2@127.0.0.1/");
@@ -420,7 +426,7 @@ async fn what_keeps_a_connection_from_opening_is_told_apart() {
     let error = WebSocketConnector::new(&client(), http).expect_err("no WebSocket address");
     assert_eq!(
         kind(&error),
-        "Invalid: `http://127.0.0.1/` is not an address that can be used: its scheme is not ws or wss"
+        "Invalid: `http://127.0.0.1/` is not a valid address: its scheme is not ws or wss"
     );
 }
 

@@ -192,7 +192,7 @@ async fn a_proxy_that_does_not_let_through_is_told_apart_from_the_server() {
         assert!(!format!("{error:?}").contains("p@ss"), "{error:?}");
     };
     let kind = TransportErrorKind::Unreachable;
-    let refused = "the proxy PROXY does not connect to mcp.invalid:443: it answers with status 502";
+    let refused = "the proxy PROXY does not connect to mcp.invalid:443: status 502";
     check("HTTP/1.1 502 Bad Gateway\r\n\r\n", kind, None, refused).await;
     // A proxy's 401 is no wish of the server for a login.
     check(
@@ -228,7 +228,7 @@ async fn a_proxy_that_does_not_let_through_is_told_apart_from_the_server() {
         "HTTP/1.1 200 OK\r\n\r\nmore",
         kind,
         None,
-        "the proxy PROXY sends more than its answer",
+        "the proxy PROXY sends data after its response",
     )
     .await;
 }

@@ -388,13 +388,13 @@ fn addresses_that_lead_nowhere() {
     for (kind, message, code, remedy) in [
         (
             Dns,
-            "the name x is not known",
+            "cannot resolve host x",
             "unknown-host",
             "check the host name",
         ),
         (
             Refused,
-            "nobody listens at x:1",
+            "the connection to x:1 was refused",
             "connection-refused",
             "start the server",
         ),
@@ -456,7 +456,10 @@ fn addresses_that_lead_nowhere() {
 
 #[test]
 fn a_proxy_is_named_where_it_may_be_what_failed() {
-    let failed = transport(TransportErrorKind::Refused, "nobody listens at x:1");
+    let failed = transport(
+        TransportErrorKind::Refused,
+        "the connection to x:1 was refused",
+    );
     let mut destination = address("/mcp");
     assert!(
         !explained(&symptoms(&failed, &destination))

@@ -1,4 +1,4 @@
-//! Whether a server still answers: probes, how often, and when a connection counts as lost.
+//! Health checks of a connection: probe interval, retries, and when it counts as lost.
 
 use std::time::Duration;
 
@@ -10,24 +10,23 @@ use super::{Connection, STDERR_SHOWN};
 use crate::peer::{Peer, RequestError};
 use crate::status::{Cause, Failure};
 
-/// The least time between two looks at a connection's health.
+/// Shortest interval between two checks.
 const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 
-/// How well a connection is.
 pub(super) struct Health {
-    /// When to look at it next.
+    /// Time of the next check.
     pub(super) next: Instant,
-    /// Probes that have failed in a row.
+    /// Consecutive failed probes.
     pub(super) failures: u32,
     way: ProbeBy,
 }
 
-/// How a server is asked whether it is there.
+/// Method used to probe a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ProbeBy {
-    /// By the probe of its era.
+    /// The probe of its era.
     Era,
-    /// By the first page of a list that it has.
+    /// The first page of a list it offers.
     List,
 }
 
@@ -40,7 +39,7 @@ impl Health {
         }
     }
 
-    /// Something was heard at that moment.
+    /// Records a sign of life at that time.
     pub(super) fn alive(&mut self, heard: Instant, interval: Duration) {
         self.failures = 0;
         self.next = (heard + interval).max(Instant::now() + SHORTEST_WAIT);
@@ -57,8 +56,8 @@ impl ProbeBy {
 }
 
 impl Connection {
-    /// Asks whether the server is there. The connection is lost when so many probes in a row have failed and nothing
-    /// else was heard meanwhile.
+    /// Probes the server. The connection is lost when the maximum number of probes in a row has failed and no other
+    /// message arrived meanwhile.
     pub(super) async fn probe(&self, peer: &Peer, health: &mut Health) -> Result<(), Failure> {
         let settings = &self.settings;
         let asked = Instant::now();
@@ -75,34 +74,34 @@ impl Connection {
             Err(error) => error,
         };
         if error.session_expired() || error.wants_authorization() {
-            // There is no doubt about what it says.
+            // The error is conclusive.
             return Err(self.unanswered(1, &error));
         }
         if peer.heard() > asked || peer.is_busy() {
-            // It talks, if not about this; or it is at work, and its callers have deadlines.
+            // The server sends other messages, or is processing calls, which have their own deadlines.
             health.alive(Instant::now(), settings.health_interval);
             return Ok(());
         }
         health.failures += 1;
-        tracing::debug!(server = %self.spec.name, failures = health.failures, %error, "a probe failed");
+        tracing::debug!(server = %self.spec.name, failures = health.failures, %error, "probe failed");
         if health.failures >= settings.health_failures {
             return Err(self.unanswered(health.failures, &error));
         }
         let pause = if matches!(error, RequestError::Idle(_) | RequestError::Expired(_)) {
-            // It may be busy with itself, and has time until the next probe. Or it answers everything but `ping`: what it
-            // has answered before tells whether it is there.
+            // The server may be busy and has until the next probe. Or it does not answer `ping`: the next probe uses
+            // the other method.
             health.way = health.way.other();
             (asked + settings.health_interval).saturating_duration_since(Instant::now())
         } else {
-            // It cannot be reached, which is known sooner.
+            // An unreachable server fails at once, so it is probed again sooner.
             settings.backoff.before_attempt(health.failures - 1)
         };
         health.next = Instant::now() + pause.max(SHORTEST_WAIT);
         Ok(())
     }
 
-    /// Asks whether the server is there when there is reason to doubt it: a call met with trouble, or the machine slept.
-    /// Callers wait for the outcome, so the probes overlap.
+    /// Probes the server when there is reason to suspect it: a call had trouble, or the machine was suspended. Callers
+    /// wait for the outcome, so probes overlap.
     pub(super) async fn probe_at_once(
         &self,
         peer: &Peer,
@@ -111,7 +110,7 @@ impl Connection {
         let settings = &self.settings;
         let count = settings.health_failures.max(1);
         let pause = settings.health_timeout / count.saturating_mul(4);
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut probes: FuturesUnordered<_> = (0..count)
             .map(|number| async move {
                 sleep(pause * number).await;
@@ -126,11 +125,11 @@ impl Connection {
         while let Some(answer) = probes.next().await {
             match answer {
                 Ok(()) => {
-                    self.report(Report::Probed(begun.elapsed())).await;
+                    self.report(Report::Probed(started.elapsed())).await;
                     health.alive(peer.heard(), settings.health_interval);
                     return Ok(());
                 }
-                Err(_) if peer.heard() > begun => {
+                Err(_) if peer.heard() > started => {
                     health.alive(peer.heard(), settings.health_interval);
                     return Ok(());
                 }

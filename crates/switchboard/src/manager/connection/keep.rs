@@ -1,4 +1,4 @@
-//! A connection while it stands: what can happen to it, one event after the other.
+//! Event loop of an open connection.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,65 +18,63 @@ use crate::sandbox;
 use crate::status::Failure;
 use crate::transport::Closed;
 
-/// Changes of a list that follow each other this fast count as one.
+/// Changes of a list within this time are coalesced.
 const COALESCED: Duration = Duration::from_millis(100);
-/// The most that this becomes for a list that never stops changing.
+/// Upper bound of that time for a list that keeps changing.
 const MOST_COALESCED: Duration = Duration::from_secs(5);
-/// How long tools wait to be looked over, so that it is in nobody's way.
+/// Delay before tools are examined, so that it does not compete with the start.
 const EXAMINED_AFTER: Duration = Duration::from_secs(1);
-/// How often an approval is looked out for, while something waits for one.
+/// Interval for checking approvals while something awaits one.
 const APPROVALS: Duration = Duration::from_secs(1);
-/// How often a store that cannot be used is tried again.
+/// Interval for retrying a store that cannot be used.
 const UNUSABLE_STORE: Duration = Duration::from_secs(10);
-/// However short-lived a server says its list is, it is not fetched more often by itself, unless `catalog_ttl` is shorter.
+/// Shortest interval between automatic refreshes, whatever lifetime the server states, unless `catalog_ttl` is shorter.
 const SHORTEST_REFRESH: Duration = Duration::from_secs(30);
 
-/// Looks after a connection until it is lost.
+/// Maintains a connection until it is lost.
 pub(super) struct Keeper<'c> {
     connection: &'c Connection,
     peer: &'c Peer,
     lists: &'c Arc<Lists>,
     health: Health,
-    /// When the tools are listed again by themselves.
+    /// Time of the next automatic refresh of the tools.
     next_refresh: Instant,
-    /// When they were last listed because the server said that they had changed.
+    /// When they were last listed because of a change notification.
     listed: Option<Instant>,
-    /// The least time between two such lists.
+    /// Shortest interval between two such lists.
     spacing: Duration,
-    /// When an approval is looked for next, while something differs from its pin.
+    /// Time of the next approval check, while something differs from its pin.
     next_look: Instant,
-    /// When tools that are new are looked over.
+    /// Time at which new tools are examined.
     next_examination: Instant,
     rules: watch::Receiver<ToolRules>,
     sandbox: watch::Receiver<sandbox::SandboxState>,
     subscriptions: watch::Receiver<Vec<String>>,
-    /// The subscription to changes, in the way of the era.
+    /// The subscription to changes, in the form of the era.
     listening: BoxFuture<'static, Result<(), RequestError>>,
 }
 
-/// What can happen to a connection. Everything it waits for is one of these.
 enum ConnectionEvent {
     /// The transport has ended.
     Closed(Closed),
-    /// The manager no longer has the server.
+    /// The manager has dropped the server.
     Abandoned,
-    /// A signal was set: a probe is wanted, or a list has changed.
+    /// A signal was set: a probe is requested, or a list has changed.
     Signalled,
-    /// The list of tools is too old.
+    /// The list of tools is stale.
     RefreshDue,
-    /// It is time to look whether the server answers.
+    /// A health check is due.
     ProbeDue,
-    /// Other tools are wanted than before.
+    /// The tool rules have changed.
     RulesChanged,
-    /// Tools wait to be looked over.
+    /// New tools are due for examination.
     ExaminationDue,
-    /// The server may do more or less than before.
+    /// The sandbox state has changed.
     SandboxChanged,
     /// Something differs from its pin, and may have been approved.
     ApprovalDue,
-    /// The subscription has ended.
     ListeningEnded(Result<(), RequestError>),
-    /// Other resources are to be watched.
+    /// The set of subscribed resources has changed.
     SubscriptionsChanged,
 }
 
@@ -101,7 +99,7 @@ impl<'c> Keeper<'c> {
         }
     }
 
-    /// Handles events until the connection is lost, and says how that happened.
+    /// Handles events until the connection is lost, and returns the reason.
     pub(super) async fn run(mut self) -> Failure {
         loop {
             let event = self.next_event().await;
@@ -133,7 +131,7 @@ impl<'c> Keeper<'c> {
         }
     }
 
-    /// Does what an event calls for; the error is how the connection was lost.
+    /// Handles one event; an error means that the connection is lost.
     async fn handle(&mut self, event: ConnectionEvent) -> Result<(), Failure> {
         let (connection, peer) = (self.connection, self.peer);
         match event {
@@ -141,7 +139,7 @@ impl<'c> Keeper<'c> {
             ConnectionEvent::Abandoned => return Err(connection.lost(&Closed::ByUs)),
             ConnectionEvent::Signalled => self.act_on_signals().await?,
             ConnectionEvent::RefreshDue => {
-                // In case the signal finds the list unchanged or unreadable, it is not asked for in a loop.
+                // Prevents a refresh loop if the list turns out unchanged or unreadable.
                 self.next_refresh = Instant::now() + SHORTEST_REFRESH;
                 connection.signals.refresh(ListKind::Tools);
             }
@@ -178,11 +176,11 @@ impl<'c> Keeper<'c> {
         }
         let earliest = self.listed.map(|listed| listed + self.spacing);
         if let Some(earliest) = earliest.filter(|at| Instant::now() < *at) {
-            // However often a list changes, it is not fetched each time.
+            // Rate limit: a list that changes often is not fetched each time.
             self.next_refresh = earliest;
             return Ok(());
         }
-        // The longer it goes on changing, the less often it is fetched.
+        // The longer a list keeps changing, the less often it is fetched.
         let goes_on = self
             .listed
             .is_some_and(|at| at.elapsed() < 2 * self.spacing);
@@ -200,7 +198,7 @@ impl<'c> Keeper<'c> {
     async fn probe_if_silent(&mut self) -> Result<(), Failure> {
         let (connection, peer) = (self.connection, self.peer);
         let interval = connection.settings.health_interval;
-        // A server that is at work may be too busy to answer, and its callers have deadlines.
+        // A busy server may be too busy to answer, and its callers have deadlines.
         let is_due = self.health.failures > 0 || peer.heard().elapsed() >= interval;
         if is_due && !peer.is_busy() {
             return connection.probe(peer, &mut self.health).await;
@@ -221,15 +219,15 @@ impl<'c> Keeper<'c> {
             .pins_revision(connection.spec.identity)
             .await;
         let (is_news, pause) = {
-            let told = connection.pins_told();
+            let last = connection.pins_told();
             match revision {
-                // The store cannot be read, as before.
+                // The store still cannot be read.
                 Err(_) => (false, UNUSABLE_STORE),
-                // It may have become writable, which only a write shows.
-                Ok(_) if told.unpinned.is_some() => (true, UNUSABLE_STORE),
+                // The store may have become writable, which only a write shows.
+                Ok(_) if last.unpinned.is_some() => (true, UNUSABLE_STORE),
                 Ok(revision) => {
-                    let is_back = told.unreadable.is_some() && told.revision.is_none();
-                    (is_back || revision != told.revision, APPROVALS)
+                    let is_back = last.unreadable.is_some() && last.revision.is_none();
+                    (is_back || revision != last.revision, APPROVALS)
                 }
             }
         };
@@ -241,13 +239,13 @@ impl<'c> Keeper<'c> {
 
     fn listen_again(&mut self, ended: &Result<(), RequestError>) {
         let (connection, peer) = (self.connection, self.peer);
-        // As text and not in full: the body of a refusal may hold anything.
+        // Display only: the debug form could include the body of a refusal.
         let error = ended.as_ref().err().map(tracing::field::display);
         tracing::debug!(server = %connection.spec.name, error, "the subscription has ended");
         let resources = self.subscriptions.borrow();
         self.listening = match ended {
             Ok(()) => connection.listen_later(peer, &resources, 4),
-            // A server that refuses to be listened to is not asked again.
+            // A server that rejects the subscription is not asked again.
             Err(RequestError::Rejected(_)) => pending().boxed(),
             Err(_) => connection.listen_later(peer, &resources, 6),
         };
@@ -255,17 +253,17 @@ impl<'c> Keeper<'c> {
 }
 
 impl Connection {
-    /// When the tools are listed again by themselves.
+    /// Time of the next automatic refresh of the tools.
     fn next_refresh(&self, lists: &Lists) -> Instant {
         let now = Instant::now();
         let stale = lists
             .fresh_until(ListKind::Tools)
             .unwrap_or(now + self.settings.catalog_ttl);
-        // The user's own word is not doubted, a server's is.
+        // The user's setting is taken as it is; the server's has a lower bound.
         stale.max(now + SHORTEST_REFRESH.min(self.settings.catalog_ttl))
     }
 
-    /// Tells a server that wants to know what it may do.
+    /// Sends the sandbox state to a server that supports it.
     pub(super) async fn tell_of_sandbox(&self, peer: &Peer) {
         let capabilities = peer.facts().capabilities.as_ref();
         let is_wanted = capabilities.is_some_and(|capabilities| {
@@ -280,9 +278,9 @@ impl Connection {
         let Some(params) = params else {
             return;
         };
-        let told = peer.notify_by_name(sandbox::STATE_UPDATE, Some(&params));
-        if let Err(error) = told.await {
-            tracing::warn!(server = %self.spec.name, error = %self.spec.redactor.redact(&error.to_string()), "it could not be told of its sandbox");
+        let sent = peer.notify_by_name(sandbox::STATE_UPDATE, Some(&params));
+        if let Err(error) = sent.await {
+            tracing::warn!(server = %self.spec.name, error = %self.spec.redactor.redact(&error.to_string()), "failed to send the sandbox state");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Changes that a server tells of, in the way of its era.
+//! Subscribes to a server's change notifications, in the form of its era.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use tokio::time::sleep;
 use super::Connection;
 use crate::peer::{Peer, RequestError, RequestOptions};
 
-/// How long one subscription may stand: as long as anything may.
+/// Lifetime of one subscription: effectively unlimited.
 const LISTEN: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Connection {
-    /// Listens for changes in the way of the era, for as long as the future lives.
+    /// Subscribes to changes for as long as the future lives.
     pub(super) fn listen(
         &self,
         peer: &Peer,
@@ -66,11 +66,11 @@ impl Connection {
     }
 }
 
-/// What to ask a server of the stateless era to tell of; `None` if it has nothing to tell.
+/// The filter to subscribe with in the stateless era; `None` if the server announces no changes.
 fn filter(peer: &Peer, resources: &[String]) -> Option<SubscriptionFilter<'static>> {
     let capabilities = peer.facts().capabilities.as_ref()?;
     let mut filter = SubscriptionFilter::default();
-    let tells = |told: Option<bool>| told == Some(true);
+    let tells = |flag: Option<bool>| flag == Some(true);
     let tools = capabilities
         .tools
         .as_ref()
@@ -94,7 +94,7 @@ fn filter(peer: &Peer, resources: &[String]) -> Option<SubscriptionFilter<'stati
     wants.then_some(filter)
 }
 
-/// Subscribes to resources one by one, as the stateful era has it. One that is refused costs only itself.
+/// Subscribes to resources one by one (stateful era). A refused one does not affect the others.
 async fn subscribe_to_each(peer: &Peer, resources: &[String], deadline: Duration) {
     use switchboard_protocol::types::resource::ResourceRequestParams;
     for uri in resources {
@@ -104,7 +104,7 @@ async fn subscribe_to_each(peer: &Peer, resources: &[String], deadline: Duration
             .ask(Method::ResourcesSubscribe, &params, &options)
             .await
         {
-            tracing::warn!(server = %peer.server(), uri, %error, "a subscription was refused");
+            tracing::warn!(server = %peer.server(), uri, %error, "subscription refused");
         }
     }
 }

@@ -1,11 +1,10 @@
-//! One connection of one server, from its start to its end, as one task.
+//! One connection of one server, from start to end, as one task.
 //!
-//! Owns everything that happens over a connection by itself. It reports to the manager and decides nothing about states.
-//! Dropping the task ends the connection.
+//! Owns everything that happens on a connection without a caller. It reports to the manager and does not decide on
+//! states. Dropping the task closes the connection.
 //!
-//! Here: the task, and opening the connection. `keep` looks after it while it stands, event by event; `health` probes it;
-//! `offer` lists its tools and compares them with their pins; `listen` subscribes to changes; `observer` passes on what
-//! the server says unasked.
+//! This file opens the connection; `keep` is its event loop, `health` probes it, `offer` lists tools and compares them
+//! with their pins, `listen` subscribes to changes, `observer` routes unsolicited messages.
 
 mod health;
 mod keep;
@@ -43,7 +42,6 @@ use crate::transport::Closed;
 use keep::Keeper;
 use observer::ConnectionObserver;
 
-/// What a connection is made from.
 pub(super) struct Connection {
     pub(super) spec: Arc<ServerSpec>,
     pub(super) generation: Generation,
@@ -58,23 +56,23 @@ pub(super) struct Connection {
     pub(super) subscriptions: watch::Receiver<Vec<String>>,
     pub(super) rules: watch::Receiver<ToolRules>,
     pub(super) sandbox: watch::Receiver<sandbox::SandboxState>,
-    /// How long the server may rest before it is ended.
+    /// Idle timeout; `None`: never.
     pub(super) idle_shutdown: watch::Receiver<Option<Duration>>,
     pub(super) reports: mpsc::Sender<(ServerName, Generation, Report)>,
-    /// Whether something differs from its pin, so that an approval is looked out for.
+    /// Whether something differs from its pin, so that approvals are checked.
     pub(super) pins_wait: AtomicBool,
-    /// What was last told of the pins.
+    /// The pin result last reported.
     pub(super) pins_told: Mutex<Judgement>,
-    /// Tools that nobody has looked over yet.
+    /// Tools not yet examined.
     pub(super) unexamined: Mutex<Option<Arc<ServerTools>>>,
 }
 
 /// How late a deadline may be noticed on a busy machine.
 const LATE: Duration = Duration::from_secs(1);
-/// Lines of stderr that go with a failure.
+/// Lines of stderr included in a failure.
 const STDERR_SHOWN: usize = 10;
 
-/// What wakes a connection's task.
+/// Wakes a connection's task.
 #[derive(Debug, Default)]
 pub(crate) struct Signals {
     woken: Notify,
@@ -85,13 +83,13 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Asks for a probe at once.
+    /// Requests an immediate probe.
     pub(crate) fn probe(&self) {
         self.probe.store(true, Ordering::Release);
         self.woken.notify_one();
     }
 
-    /// Asks for a list to be fetched again.
+    /// Requests that a list is fetched again.
     pub(crate) fn refresh(&self, kind: ListKind) {
         self.flag(kind).store(true, Ordering::Release);
         self.woken.notify_one();
@@ -110,7 +108,6 @@ impl Signals {
     }
 }
 
-/// A connection that has been made.
 #[derive(Debug)]
 pub(crate) struct Established {
     pub(crate) peer: Peer,
@@ -147,7 +144,7 @@ impl Connection {
             Ok(Err(error)) => self.failure(&error),
             Err(elapsed) => {
                 let limit = self.spec.startup_timeout;
-                // What was being installed had longer.
+                // An installation had more time than the limit.
                 let limit = if elapsed > limit + LATE {
                     elapsed
                 } else {
@@ -181,11 +178,11 @@ impl Connection {
             redactor: self.spec.redactor.clone(),
         });
         let starts = AtomicU8::new(0);
-        let at = |begun: OpenStep| {
-            if begun == OpenStep::Connect {
+        let at = |step: OpenStep| {
+            if step == OpenStep::Connect {
                 starts.fetch_add(1, Ordering::Relaxed);
             }
-            signs.step.store(begun as u8, Ordering::Relaxed);
+            signs.step.store(step as u8, Ordering::Relaxed);
         };
         let opened = peer::open(
             &self.spec.name,
@@ -200,8 +197,8 @@ impl Connection {
             Err(error) => {
                 let is_program = self.spec.connector.transport() == Transport::Stdio;
                 if is_program && starts.load(Ordering::Relaxed) > 1 {
-                    // It ended over the first question and over the handshake alike. Which of the two it minds is not
-                    // known, and next time it is started once.
+                    // It exited on discovery and on the handshake alike. Remembering a stateful revision avoids the
+                    // second start next time.
                     let supported = options.supported.iter().copied();
                     if let Some(revision) = supported.filter(|one| one.era() == Era::Stateful).max()
                     {
@@ -262,7 +259,7 @@ impl Connection {
     }
 
     pub(super) async fn report(&self, mut report: Report) {
-        // Whatever a server wrote into its error is shown by many.
+        // Failures are shown to users, so secrets the server echoed are masked.
         let failure = match &mut report {
             Report::Failed(failure) => Some(&mut **failure),
             Report::Lost(failure) => Some(failure),

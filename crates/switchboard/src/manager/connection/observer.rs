@@ -1,4 +1,4 @@
-//! What a server says unasked, brought to where it belongs: logs, changes of lists, its process.
+//! Routes a server's unsolicited messages: logs, list changes, process id.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,7 +14,6 @@ use crate::names::ServerName;
 use crate::peer::{Notice, Observer};
 use crate::transport::Closed;
 
-/// Brings what a server says unasked to where it belongs.
 pub(super) struct ConnectionObserver {
     pub(super) server: ServerName,
     pub(super) events: Events,
@@ -69,7 +68,7 @@ impl Observer for ConnectionObserver {
     fn closed(&self, _: &Closed) {}
 }
 
-/// The data of a log message as text: a string as it is, anything else as JSON.
+/// The data of a log message as text: a string unquoted, anything else as JSON.
 fn text_of(json: &str) -> String {
     serde_json::from_str::<String>(json).unwrap_or_else(|_| json.to_owned())
 }

@@ -1,4 +1,4 @@
-//! What a server offers: its list of tools, by the rules and the pins of the moment.
+//! Computes a server's offer: its tools, filtered by the current rules and pins.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ use crate::peer::{ListKind, Pages, Peer, RequestError};
 use crate::pins::{Judgement, Listing};
 
 impl Connection {
-    /// Lists the tools anew and remembers the list.
+    /// Fetches the list of tools and caches it.
     pub(super) async fn fetch_tools(
         &self,
         peer: &Peer,
@@ -42,10 +42,10 @@ impl Connection {
         Ok(tools)
     }
 
-    /// What a list of tools comes to by the rules and the pins of the moment. There is no other way to an offer, so
-    /// nothing is offered that was not compared. The first part is the list as it is kept.
+    /// Applies the current rules and pins to a list of tools. Every offer is made here, so nothing is offered that was
+    /// not compared. The first part of the result is the list to be cached.
     ///
-    /// Tools that have been `read` are taken as they are, unless the rules they were read by have changed since.
+    /// Tools already `read` are used as they are, unless the rules have changed since.
     async fn offered(
         &self,
         peer: &Peer,
@@ -59,7 +59,7 @@ impl Connection {
             ..ServerCatalog::default()
         };
         if let Some(cut) = &pages.cut {
-            tracing::warn!(server = %self.spec.name, cut, "the list of tools is not complete");
+            tracing::warn!(server = %self.spec.name, cut, "the list of tools is incomplete");
         }
         let reach = reach(peer);
         let rules = self.rules.borrow().clone();
@@ -89,7 +89,7 @@ impl Connection {
         (bytes, self.to_be_examined(tools))
     }
 
-    /// Says what is new and what differs, once for each difference.
+    /// Reports new and differing items, once per difference.
     fn tell_of_pins(&self, judgement: Judgement) {
         self.pins_wait.store(judgement.waits(), Ordering::Release);
         let server = || self.spec.name.clone();
@@ -103,11 +103,11 @@ impl Connection {
             added: Vec::new(),
             ..judgement
         };
-        let mut told = self.pins_told();
+        let mut last = self.pins_told();
         let revision = judgement.revision;
         let is_news = Judgement {
             revision,
-            ..told.clone()
+            ..last.clone()
         } != judgement;
         if is_news && judgement.waits() {
             let changed = judgement.changed.iter().map(|(name, _)| name.clone());
@@ -121,7 +121,7 @@ impl Connection {
                 instructions: judgement.instructions_changed,
             });
         }
-        *told = judgement;
+        *last = judgement;
     }
 
     fn to_be_examined(&self, tools: ServerTools) -> Arc<ServerTools> {
@@ -130,7 +130,7 @@ impl Connection {
         tools
     }
 
-    /// Tells of what looks suspicious, if anybody listens. It takes its time, so it is done beside everything else.
+    /// Reports suspicious tools if events have a subscriber. Runs in the background, since it takes time.
     pub(super) fn examine(&self, peer: &Peer) {
         let Some(tools) = self.unexamined().take() else {
             return;
@@ -163,7 +163,7 @@ impl Connection {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Offers the tools by rules that have changed. The server need not know.
+    /// Applies changed rules to the list, which is fetched again only if stale.
     pub(super) async fn apply_rules(&self, peer: &Peer, lists: &Arc<Lists>) {
         match lists.get(ListKind::Tools, self.settings.list_timeout).await {
             Ok(pages) => {
@@ -171,7 +171,7 @@ impl Connection {
                 self.report(Report::Tools(tools)).await;
             }
             Err(error) => {
-                tracing::warn!(server = %self.spec.name, error = %self.spec.redactor.redact(&error.to_string()), "the tools could not be listed again");
+                tracing::warn!(server = %self.spec.name, error = %self.spec.redactor.redact(&error.to_string()), "cannot refresh the list of tools");
             }
         }
     }
@@ -182,8 +182,8 @@ impl Connection {
         match self.fetch_tools(peer, lists).await {
             Ok(tools) => self.report(Report::Tools(tools)).await,
             Err(error) => {
-                // The old list stays: better tools that may be gone than none.
-                tracing::warn!(server = %self.spec.name, error = %self.spec.redactor.redact(&error.to_string()), "the tools could not be listed again");
+                // The old list stays: outdated tools are better than none.
+                tracing::warn!(server = %self.spec.name, error = %self.spec.redactor.redact(&error.to_string()), "cannot refresh the list of tools");
             }
         }
     }
@@ -195,7 +195,6 @@ impl Connection {
     }
 }
 
-/// How calls reach a server.
 fn reach(peer: &Peer) -> Reach {
     let facts = peer.facts();
     match (facts.transport, facts.revision.era()) {

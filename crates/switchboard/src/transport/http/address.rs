@@ -1,7 +1,7 @@
-//! Where a server listens, from the text of the configuration.
+//! Parses the address of a server.
 //!
-//! Besides `http` and `https` there is `unix`: the path of a socket and, after a colon, the path of the HTTP
-//! resource, which is `/` when it is left out:
+//! Besides `http` and `https` there is `unix`: the path of a socket and, after a colon, the path of the HTTP resource,
+//! which defaults to `/`:
 //!
 //! | written | socket | resource |
 //! |---|---|---|
@@ -9,7 +9,7 @@
 //! | `unix:///run/tools.sock:/mcp` | `/run/tools.sock` | `/mcp` |
 //! | `unix:///run/a%3A/b.sock:/mcp?x=1` | `/run/a:/b.sock` | `/mcp?x=1` |
 //!
-//! The first `:/` is the border; a colon that belongs to the socket's path is written `%3A` there.
+//! The first `:/` separates the two; a colon within the socket's path is written `%3A`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,6 @@ use url::{Position, Url};
 use super::permit::Permits;
 use crate::transport::{Destination, TransportError, TransportErrorKind};
 
-/// The address of a server.
 #[derive(Clone)]
 pub(in crate::transport) struct Address {
     url: Url,
@@ -30,7 +29,7 @@ pub(in crate::transport) struct Address {
 }
 
 impl Address {
-    /// Reads an address with one of these schemes; `unix` counts as `http`.
+    /// Parses an address with one of these schemes; `unix` counts as `http`.
     pub(in crate::transport) fn parse(
         text: &str,
         schemes: &[&str],
@@ -39,7 +38,7 @@ impl Address {
         let invalid = |reason: String| {
             TransportError::new(
                 TransportErrorKind::Invalid,
-                format!("`{shown}` is not an address that can be used: {reason}"),
+                format!("`{shown}` is not a valid address: {reason}"),
             )
         };
         let (scheme, rest) = text
@@ -75,17 +74,17 @@ impl Address {
         &self.url
     }
 
-    /// The Unix socket it is behind.
+    /// Path of the Unix socket; `None` for a network address.
     pub(super) fn socket(&self) -> Option<&Path> {
         self.socket.as_deref()
     }
 
-    /// The address as it may be shown.
+    /// The address with secrets masked.
     pub(in crate::transport) fn shown(&self) -> &str {
         &self.shown
     }
 
-    /// Host and port, or the socket, as people name them.
+    /// Host and port, or the socket, for messages.
     pub(in crate::transport) fn place(&self) -> String {
         if let Some(socket) = &self.socket {
             return socket.display().to_string();
@@ -97,7 +96,7 @@ impl Address {
         }
     }
 
-    /// The address as somebody may be told who looks for a fault.
+    /// The address as diagnostics report it.
     pub(in crate::transport) fn destination(
         &self,
         permits: &Permits,
@@ -112,20 +111,20 @@ impl Address {
         }
     }
 
-    /// Whether a link on this server leads to the same origin. Behind a socket there is only one.
+    /// Whether a link has the same origin. Behind a socket there is only one origin.
     pub(super) fn has_origin_of(&self, other: &Url) -> bool {
         self.url.origin() == other.origin()
     }
 
-    /// A link of the server, resolved against the address it was found at.
+    /// Resolves a link of the server against the address it was found at.
     pub(super) fn resolve(&self, base: &Url, link: &str) -> Result<Url, url::ParseError> {
         let mut url = base.join(link.trim())?;
         url.set_fragment(None);
         if self.socket.is_some() && matches!(url.scheme(), "http" | "https") {
-            // Whatever host the server believes to have, there is nothing but the socket.
+            // A socket has no other host, whatever host the server names.
             return self.url.join(&url[Position::BeforePath..]);
         }
-        // Credentials in the address are meant for the whole origin.
+        // Credentials in the address apply to the whole origin.
         if self.has_origin_of(&url) && url.username().is_empty() {
             let _ = url.set_username(self.url.username());
             let _ = url.set_password(self.url.password());
@@ -134,14 +133,14 @@ impl Address {
     }
 }
 
-/// Shows no secret that the address may hold.
+/// Prints the address with secrets masked.
 impl fmt::Debug for Address {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.shown)
     }
 }
 
-/// Where a link leads, as far as it may be shown: a query can hold a key.
+/// A link without its query, which may contain a key.
 pub(super) fn shown_link(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
@@ -204,10 +203,7 @@ mod tests {
             assert_eq!(error.kind, TransportErrorKind::Invalid);
             assert_eq!(
                 error.message,
-                format!(
-                    "`{}` is not an address that can be used: {message}",
-                    mask::url(text)
-                )
+                format!("`{}` is not a valid address: {message}", mask::url(text))
             );
         };
         check("example.com/mcp", "it has no scheme such as https://");

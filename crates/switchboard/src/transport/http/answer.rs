@@ -1,8 +1,8 @@
-//! The requests under way on a link, and which of them have been answered.
+//! Tracks the pending requests of a link, and which of them are answered.
 //!
-//! HTTP ties an answer to the request's own stream, so a stream that ends without one has lost it, and only this
-//! layer can tell. Frames are therefore looked into, once, for the ids they answer, before they are handed on as
-//! they are. A server that answers on another stream than it should is understood as well.
+//! HTTP ties an answer to the request's own stream: a stream that ends without one has lost it, and only this layer can
+//! detect that. Each frame is therefore parsed once for the ids it answers before it is passed on unchanged. Answers on
+//! another stream are accepted too.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use super::lifetime::lock;
 use super::sse::Decoded;
 use crate::transport::Inbound;
 
-/// Requests under way, and where frames go.
+/// Pending requests, and the receiver of frames.
 pub(super) struct Answers {
     inbound: Arc<dyn Inbound>,
     limits: Limits,
@@ -29,16 +29,15 @@ struct InFlight {
     answered: bool,
 }
 
-/// What handing on a frame meant for the request on whose stream it came.
+/// Meaning of a frame for the request on whose stream it arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Delivered {
-    /// It is answered.
+    /// Its answer.
     Answer,
-    /// An error that names no request.
+    /// An error without an id.
     UnaddressedError,
-    /// A frame over the limit that must have been its answer.
+    /// An oversized frame that must have been its answer.
     TooLarge,
-    /// Something else.
     Other,
 }
 
@@ -58,14 +57,14 @@ impl Answers {
         &self.inbound
     }
 
-    /// Notes a request whose task `start` begins. Says whether it has begun.
+    /// Registers a request whose task `start` spawns. Returns whether it was spawned.
     pub(super) fn begin(
         &self,
         request: u64,
         era: Era,
         start: impl FnOnce() -> Option<AbortHandle>,
     ) -> bool {
-        // The lock is held meanwhile, so that a task that ends at once finds its own note.
+        // The lock is held meanwhile, so that a task that ends at once finds its entry.
         let mut in_flight = lock(&self.in_flight);
         let Some(task) = start() else { return false };
         let note = InFlight {
@@ -77,27 +76,27 @@ impl Answers {
         true
     }
 
-    /// Forgets a request whose task ends, and says whether it was answered; nothing if it was abandoned.
+    /// Removes a request whose task ends, and returns whether it was answered; `None` if it was cancelled.
     pub(super) fn finish(&self, request: u64) -> Option<bool> {
         let note = lock(&self.in_flight).remove(&request)?;
         Some(note.answered)
     }
 
-    /// Ends the task of a request, and says which era it was of.
+    /// Aborts the task of a request, and returns its era.
     pub(super) fn abandon(&self, request: u64) -> Option<Era> {
         let note = lock(&self.in_flight).remove(&request)?;
         note.task.abort();
         Some(note.era)
     }
 
-    /// Whether nobody waits for the answer any longer.
+    /// Whether the request is answered or cancelled.
     pub(super) fn is_answered(&self, request: u64) -> bool {
         lock(&self.in_flight)
             .get(&request)
             .is_none_or(|note| note.answered)
     }
 
-    /// Hands on an event of a stream, which is the one of `own` if it is a request's.
+    /// Passes on an event of a stream; `own` is the request whose stream it is, if any.
     pub(super) fn deliver_event(&self, decoded: Decoded, own: Option<u64>) -> Delivered {
         match decoded {
             Decoded::Event { name, data } => {
@@ -112,7 +111,7 @@ impl Answers {
         }
     }
 
-    /// Hands on a frame.
+    /// Passes on a frame.
     pub(super) fn deliver(&self, frame: Bytes, own: Option<u64>) -> Delivered {
         let delivered = self.note_answers(&frame, own);
         self.inbound.frame(frame);
@@ -145,7 +144,7 @@ impl Answers {
                             note(id.as_u64_lenient());
                         }
                         Ok(Message::Error { id: None, .. }) => unaddressed = true,
-                        // A broken answer is one: the layer above fails the call by the same id.
+                        // A malformed answer counts: the layer above fails the request by the same id.
                         Err(error) if !error.has_method => {
                             note(error.id.and_then(|id| id.as_u64_lenient()));
                         }
@@ -162,7 +161,7 @@ impl Answers {
         delivered
     }
 
-    /// Notes the answer to a request, and says whether that is the stream's own.
+    /// Marks a request as answered; returns whether it is the stream's own.
     fn note_answer(&self, id: Option<u64>, own: Option<u64>) -> bool {
         let Some(id) = id else { return false };
         let mut in_flight = lock(&self.in_flight);
@@ -172,7 +171,7 @@ impl Answers {
             }
             return true;
         }
-        // It came by another way; its own has nothing left to bring.
+        // The answer arrived on another stream, so its own is no longer needed.
         if let Some(note) = in_flight.remove(&id) {
             note.task.abort();
         }

@@ -1,8 +1,8 @@
-//! One exchange with one server: a request out, the head of an answer in.
+//! One HTTP exchange with a server: sends a request and returns the response head.
 //!
-//! Owns the address and the configured headers of a server. Redirects are followed here and only inside the origin:
-//! the headers carry secrets, and no other origin may see them. A refusal for want of credentials is answered with
-//! better ones, where there are any (`permit.rs`).
+//! Owns the address and configured headers of a server. Redirects are followed here and only within the origin, because
+//! the headers contain secrets. A request refused for lack of credentials is retried with better ones if there are any
+//! (`permit.rs`).
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use super::permit::Permits;
 use super::{RemoteServer, failure};
 use crate::transport::{Destination, RequestFailure, TransportError, TransportErrorKind};
 
-/// Redirects followed for one request.
+/// Maximum number of redirects per request.
 const MOST_REDIRECTS: usize = 5;
 
-/// The way to one server.
+/// HTTP access to one server.
 #[derive(Debug)]
 pub(super) struct Channel {
     client: reqwest::Client,
@@ -34,24 +34,22 @@ pub(super) struct Channel {
     has_proxy: bool,
 }
 
-/// One HTTP request.
 #[derive(Debug, Clone)]
 pub(super) struct Exchange {
     pub(super) method: Method,
     pub(super) url: Url,
-    /// The headers besides the configured ones; they win over those.
+    /// Headers besides the configured ones, which they override.
     pub(super) headers: HeaderMap,
     pub(super) body: Option<Bytes>,
-    /// Whether it belongs to a session.
     pub(super) in_session: bool,
 }
 
-/// What the body of an answer claims to be.
+/// Content type of a response body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
     Nothing,
     Events,
-    /// JSON, or something else that may turn out to be JSON.
+    /// JSON, or anything else that may turn out to be JSON.
     Body,
 }
 
@@ -70,12 +68,12 @@ impl Channel {
         }))
     }
 
-    /// What the channel leads to, for people.
+    /// Target of the channel, for messages.
     pub(super) fn destination(&self) -> Destination {
         self.address.destination(&self.permits, self.has_proxy)
     }
 
-    /// Makes the headers ready for a new link.
+    /// Prepares the headers for a new link.
     pub(super) async fn prepare(&self) -> Result<(), TransportError> {
         self.permits.prepare().await
     }
@@ -84,12 +82,12 @@ impl Channel {
         &self.address
     }
 
-    /// The largest message that is taken in.
+    /// Maximum size of a received message, in bytes.
     pub(super) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Sends a request and waits for the head of a successful answer.
+    /// Sends a request and waits for the head of a successful response.
     pub(super) async fn exchange(&self, exchange: &Exchange) -> Result<Response, RequestFailure> {
         let mut url = exchange.url.clone();
         let mut redirects = 0;
@@ -152,10 +150,10 @@ impl Channel {
             .map_err(|error| failure::of_request(&error, &self.address))
     }
 
-    /// Where a redirect leads that repeats the request as it is.
+    /// Target of a redirect that repeats the request unchanged.
     ///
-    /// 301 and 302 repeat a POST, too: a browser would turn it into a GET, which is never what an MCP server that
-    /// has moved means.
+    /// 301 and 302 also repeat a POST: browsers turn it into a GET, which is never right for an MCP server that has
+    /// moved.
     fn redirect(&self, exchange: &Exchange, base: &Url, response: &Response) -> Option<Url> {
         let repeats = match response.status().as_u16() {
             301 | 302 | 307 | 308 => true,
@@ -168,7 +166,6 @@ impl Channel {
     }
 }
 
-/// What an answer claims to hold.
 pub(super) fn content(response: &Response) -> Content {
     let nothing = matches!(
         response.status(),
@@ -184,7 +181,7 @@ pub(super) fn content(response: &Response) -> Content {
     }
 }
 
-/// The content type without its parameters, fit to be shown; empty if there is none.
+/// Content type without parameters, sanitized; empty if absent.
 pub(super) fn content_type(response: &Response) -> String {
     let value = response.headers().get(CONTENT_TYPE);
     let text = value
@@ -194,7 +191,7 @@ pub(super) fn content_type(response: &Response) -> String {
     visible(essence).into_owned()
 }
 
-/// The protocol's headers as HTTP has them.
+/// Converts protocol headers to HTTP headers.
 pub(super) fn protocol_headers(headers: Vec<Header>) -> Result<HeaderMap, TransportError> {
     let mut map = HeaderMap::with_capacity(headers.len() + 4);
     for Header { name, value } in headers {
@@ -214,7 +211,7 @@ pub(super) fn protocol_headers(headers: Vec<Header>) -> Result<HeaderMap, Transp
     Ok(map)
 }
 
-/// Refuses a body that is compressed, since nobody asked for that and it could be a bomb.
+/// Rejects a compressed body, which was not requested and could be a decompression bomb.
 fn accept(response: Response) -> Result<Response, RequestFailure> {
     let encoding = response.headers().get(CONTENT_ENCODING);
     match encoding.map(|value| value.to_str().unwrap_or("unknown")) {

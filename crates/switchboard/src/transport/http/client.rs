@@ -1,8 +1,8 @@
-//! The one pooled HTTP client of a host, and the trust it shares with WebSocket links.
+//! The pooled HTTP client of a host, and the trust roots it shares with WebSocket links.
 //!
-//! Owns what is the same for every server: connections and their pool, TLS, proxies, time to connect. It reads no
-//! environment: proxies come in as values. Bodies are never decompressed (a few bytes could become gigabytes), no
-//! cookies are kept, and redirects are followed one level up, where the origin can be checked.
+//! Owns the connection pool, TLS, proxies and connect timeout, which are the same for every server. It reads no
+//! environment variables: proxies are passed in. Bodies are never decompressed (a few bytes could become gigabytes),
+//! cookies are not stored, and redirects are followed one level up, where the origin can be checked.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,23 +19,23 @@ use super::proxy::ProxySettings;
 use super::trusted::Trusted;
 use crate::transport::{TransportError, TransportErrorKind};
 
-/// Idle connections kept for each server.
+/// Idle connections per server.
 const MOST_IDLE: usize = 32;
-/// A peer that has vanished without a word is noticed after about a minute and a half.
+/// A peer that vanished is detected after about 90 seconds.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const KEEPALIVE_TRIES: u32 = 4;
 
-/// What is the same for all servers reached over a network.
+/// Settings common to all servers reached over a network.
 #[derive(Debug, Clone)]
 pub struct HttpSettings {
-    /// Which proxies stand between; none by default.
+    /// Proxies; none by default.
     pub proxy: ProxySettings,
-    /// How long opening a connection may take, TLS included.
+    /// Timeout for opening a connection, TLS included.
     pub connect_timeout: Duration,
-    /// The largest message that is taken in.
+    /// Maximum size of a received message, in bytes.
     pub max_message_bytes: usize,
-    /// Certificate authorities (DER) that are trusted besides those of the machine.
+    /// Certificate authorities (DER) trusted in addition to the system's.
     pub extra_roots: Vec<Vec<u8>>,
 }
 
@@ -59,7 +59,7 @@ pub struct HttpClient {
 }
 
 impl HttpClient {
-    /// A client with these settings. The machine's certificate authorities are read once, here.
+    /// Creates a client with these settings. Reads the system's certificate authorities once.
     pub fn new(settings: HttpSettings) -> Result<Self, TransportError> {
         let tls = Arc::new(trust(&settings.extra_roots)?);
         let pooled = build(builder(&settings, &tls)?)?;
@@ -70,7 +70,7 @@ impl HttpClient {
         })
     }
 
-    /// The client to reach this address with: the pooled one, or one of its own for a Unix socket.
+    /// The client for this address: the pooled one, or a separate one for a Unix socket.
     pub(super) fn for_address(&self, address: &Address) -> Result<reqwest::Client, TransportError> {
         let Some(socket) = address.socket() else {
             return Ok(self.pooled.clone());
@@ -84,19 +84,19 @@ impl HttpClient {
             Err(TransportError::new(
                 TransportErrorKind::Invalid,
                 format!(
-                    "{} is a Unix socket, which this system does not have",
+                    "{} is a Unix socket, which this system does not support",
                     socket.display()
                 ),
             ))
         }
     }
 
-    /// The pooled client itself, for whatever else is reached over HTTP with the same trust and proxies.
+    /// The pooled client, for other HTTP requests with the same trust roots and proxies.
     pub fn pooled(&self) -> &reqwest::Client {
         &self.pooled
     }
 
-    /// A client of the same trust and proxies that connects only to what this resolver finds.
+    /// A client with the same trust roots and proxies that connects only to addresses from this resolver.
     pub(crate) fn resolving_by<R: reqwest::dns::Resolve + 'static>(
         &self,
         resolver: Arc<R>,
@@ -104,7 +104,7 @@ impl HttpClient {
         build(builder(&self.settings, &self.tls)?.dns_resolver(resolver))
     }
 
-    /// The names of the proxies' hosts.
+    /// Host names of the proxies.
     pub(crate) fn proxy_hosts(&self) -> Vec<String> {
         let proxy = &self.settings.proxy;
         let addresses = [&proxy.http, &proxy.https, &proxy.all];
@@ -118,7 +118,7 @@ impl HttpClient {
             .collect()
     }
 
-    /// What certificates are checked against, for connections that are not HTTP.
+    /// TLS configuration, for connections that are not HTTP.
     pub(in crate::transport) fn tls(&self) -> &Arc<ClientConfig> {
         &self.tls
     }
@@ -170,7 +170,7 @@ fn builder(
     ];
     for (address, proxy, which) in proxies {
         let Some(address) = address else { continue };
-        // The address may hold a password, so it stays out of the message.
+        // The address may contain a password, so it is not part of the message.
         let proxy = proxy(address.expose()).map_err(|_| {
             TransportError::new(
                 TransportErrorKind::Invalid,
@@ -186,17 +186,17 @@ fn build(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, TransportEr
     builder.build().map_err(|error| {
         TransportError::new(
             TransportErrorKind::Invalid,
-            format!("the HTTP client cannot be set up: {}", error.without_url()),
+            format!("cannot set up the HTTP client: {}", error.without_url()),
         )
     })
 }
 
-/// Trusts what the machine trusts, and the extra authorities.
+/// Trusts the system's authorities and the extra ones.
 fn trust(extra_roots: &[Vec<u8>]) -> Result<ClientConfig, TransportError> {
     let invalid = |error: rustls::Error| {
         TransportError::new(
             TransportErrorKind::Invalid,
-            format!("TLS cannot be set up: {error}"),
+            format!("cannot set up TLS: {error}"),
         )
     };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -217,8 +217,8 @@ fn trust(extra_roots: &[Vec<u8>]) -> Result<ClientConfig, TransportError> {
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(Trusted { below, named }))
             .with_no_client_auth(),
-        // A small container has no authorities at all. Servers without TLS can be used all the same; every
-        // certificate is then refused as signed by nobody known.
+        // A small container has no authorities at all. Servers without TLS still work; every certificate is rejected as
+        // signed by an unknown authority.
         Err(_) if extra_roots.is_empty() => builder
             .with_root_certificates(RootCertStore::empty())
             .with_no_client_auth(),
@@ -241,7 +241,7 @@ mod tests {
             },
             ..HttpSettings::default()
         };
-        let error = HttpClient::new(settings).expect_err("the proxy is no address");
+        let error = HttpClient::new(settings).expect_err("the proxy is not a valid address");
         assert_eq!(error.kind, TransportErrorKind::Invalid);
         assert_eq!(
             error.message,

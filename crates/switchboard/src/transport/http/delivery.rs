@@ -1,4 +1,4 @@
-//! A message on its way to a server, the same in both HTTP transports: who waits until it was taken, and for how long.
+//! Delivery of a message by POST, common to both HTTP transports: completion and timeout.
 
 use std::time::Duration;
 
@@ -10,13 +10,15 @@ use crate::transport::{
     RequestFailure, Sending, Sent, TransportError, TransportErrorKind, sending, sent,
 };
 
-/// How long the server may take to take a message that is no request, and then once more for what it says to it.
+/// How long the server may take to accept a message other than a request, and as long again for the body of its
+/// response.
 pub(super) const TAKE_DEADLINE: Duration = Duration::from_secs(30);
 
-/// A message that was begun: what tells when the server has taken it, or `None` for a request, whose answer tells.
+/// A message being sent: the receiver completes when the server has accepted it; `None` for a request, whose answer is
+/// awaited instead.
 pub(super) type Begun = Result<Option<oneshot::Receiver<Sent>>, TransportError>;
 
-/// Waits until the server has taken a message.
+/// Waits until the server has accepted a message.
 pub(super) fn taken<'a>(begun: Begun) -> Sending<'a> {
     match begun {
         Ok(None) => sent(Ok(())),
@@ -25,7 +27,7 @@ pub(super) fn taken<'a>(begun: Begun) -> Sending<'a> {
     }
 }
 
-/// Sends a message that is no request and reports whether the server took it; what it said to it, if it did.
+/// Sends a message other than a request and reports whether the server accepted it; returns the response if it did.
 pub(super) async fn deliver(
     channel: &Channel,
     exchange: &Exchange,
@@ -41,23 +43,21 @@ pub(super) async fn deliver(
     response
 }
 
-/// The error of a link that has ended.
 pub(super) fn closed() -> TransportError {
     TransportError::new(TransportErrorKind::Closed, "the link has been closed")
 }
 
-/// The error of a message that the server did not take in time.
 fn not_taken() -> TransportError {
     TransportError::new(
         TransportErrorKind::Timeout,
         format!(
-            "the server did not take the message within {} seconds",
+            "the server did not accept the message within {} seconds",
             TAKE_DEADLINE.as_secs()
         ),
     )
 }
 
-/// The failure of a message that has no answer to wait for.
+/// Converts the failure of a message without an answer.
 pub(super) fn plain(failure: RequestFailure) -> TransportError {
     match failure {
         RequestFailure::Refused(refusal) => TransportError::refused(refusal),

@@ -1,4 +1,4 @@
-//! Bodies of answers, read within a limit: whole ones, and streams of events.
+//! Reads response bodies within a size limit: whole ones and event streams.
 
 use bytes::{Bytes, BytesMut};
 use reqwest::Response;
@@ -8,7 +8,7 @@ use super::failure;
 use super::sse::{Decoded, Decoder};
 use crate::transport::{RequestFailure, TransportError};
 
-/// A stream of events.
+/// A stream of server-sent events.
 #[derive(Debug)]
 pub(super) struct EventStream {
     response: Response,
@@ -16,7 +16,7 @@ pub(super) struct EventStream {
 }
 
 impl EventStream {
-    /// A stream that goes on after `last_id`.
+    /// A stream resumed after `last_id`.
     pub(super) fn new(response: Response, limit: usize, last_id: Option<Bytes>) -> Self {
         Self {
             response,
@@ -24,7 +24,7 @@ impl EventStream {
         }
     }
 
-    /// The next event; nothing when the stream ends. Dropping the future loses no event.
+    /// The next event; `None` at the end of the stream. Cancel-safe.
     pub(super) async fn next(
         &mut self,
         address: &Address,
@@ -45,13 +45,13 @@ impl EventStream {
         &self.decoder
     }
 
-    /// The address it came from, after redirects.
+    /// The URL it came from, after redirects.
     pub(super) fn url(&self) -> &url::Url {
         self.response.url()
     }
 }
 
-/// Reads a whole body.
+/// Reads a whole body within the limit.
 pub(super) async fn read_body(
     mut response: Response,
     limit: usize,
@@ -74,7 +74,7 @@ pub(super) async fn read_body(
             return Err(RequestFailure::TooLarge { limit });
         }
         if joined.is_empty() && first.is_empty() {
-            // Most bodies come in one chunk and need no copy.
+            // Most bodies arrive in one chunk and need no copy.
             first = chunk;
         } else {
             joined.reserve(first.len() + chunk.len());
@@ -89,7 +89,7 @@ pub(super) async fn read_body(
     })
 }
 
-/// Whether a body can be a JSON-RPC message, whatever it is said to be.
+/// Whether a body may be a JSON-RPC message, whatever its content type.
 pub(super) fn looks_like_json(body: &[u8]) -> bool {
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let first = body.iter().find(|byte| !byte.is_ascii_whitespace());

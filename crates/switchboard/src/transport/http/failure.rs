@@ -1,7 +1,7 @@
-//! What an HTTP error means: which kind of failure it is, and whether the request reached the server.
+//! Classifies HTTP errors: the kind of failure, and whether the request reached the server.
 //!
-//! Owns the reading of errors of the libraries below and of answers that are no success. Messages never hold the
-//! address's secrets nor a header's value.
+//! Interprets errors of the HTTP libraries and unsuccessful responses. Messages never contain secrets of the address or
+//! header values.
 
 use std::error::Error;
 use std::io;
@@ -18,14 +18,14 @@ use super::trusted::is_authority_as_server;
 use crate::auth::DPOP_NONCE;
 use crate::transport::{HttpRefusal, RequestFailure, TransportError, TransportErrorKind};
 
-/// How much of a refusal's body is kept.
+/// Maximum bytes of a refusal's body.
 const MAX_REFUSAL: usize = 64 * 1024;
-/// How long a refusal's body may take to come.
+/// Timeout for reading a refusal's body.
 const REFUSAL_DEADLINE: Duration = Duration::from_secs(5);
-/// A server that wants to be left alone for longer than this is not believed.
+/// Longer `Retry-After` values are capped.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The failure of a request that got no answer.
+/// The failure of a request without a response.
 pub(super) fn of_request(error: &reqwest::Error, address: &Address) -> RequestFailure {
     let never_sent = error.is_connect()
         || error.is_builder()
@@ -38,7 +38,7 @@ pub(super) fn of_request(error: &reqwest::Error, address: &Address) -> RequestFa
     }
 }
 
-/// Says what happened in words, by the innermost cause that says something.
+/// Describes an error by its innermost meaningful cause.
 pub(super) fn describe(error: &reqwest::Error, address: &Address) -> TransportError {
     let place = address.place();
     let (kind, message) = if let Some(tls) = find::<rustls::Error>(error) {
@@ -52,7 +52,7 @@ pub(super) fn describe(error: &reqwest::Error, address: &Address) -> TransportEr
         let host = address.url().host_str().unwrap_or_default();
         (
             TransportErrorKind::Dns,
-            format!("the name {host} is not known"),
+            format!("cannot resolve host {host}"),
         )
     } else if let Some(http) = find::<hyper::Error>(error).filter(|error| error.is_parse()) {
         (
@@ -77,7 +77,7 @@ pub(super) fn describe(error: &reqwest::Error, address: &Address) -> TransportEr
     TransportError::new(kind, message)
 }
 
-/// The same for a system error of a connection.
+/// Describes an I/O error of a connection.
 pub(in crate::transport) fn describe_io(
     error: &io::Error,
     place: &str,
@@ -85,11 +85,11 @@ pub(in crate::transport) fn describe_io(
     match error.kind() {
         io::ErrorKind::ConnectionRefused => (
             TransportErrorKind::Refused,
-            format!("nobody listens at {place}"),
+            format!("the connection to {place} was refused"),
         ),
         io::ErrorKind::NotFound => (
             TransportErrorKind::Refused,
-            format!("there is no socket {place}"),
+            format!("socket {place} does not exist"),
         ),
         io::ErrorKind::HostUnreachable
         | io::ErrorKind::NetworkUnreachable
@@ -117,13 +117,11 @@ pub(in crate::transport) fn describe_io(
     }
 }
 
-/// What a TLS error means to somebody who can do something about it.
+/// Describes a TLS error by its cause and remedy.
 pub(in crate::transport) fn describe_tls(error: &rustls::Error, place: &str) -> String {
     match error {
         rustls::Error::InvalidMessage(_) => {
-            format!(
-                "{place} does not speak TLS; if it is meant to be without, use http:// or ws://"
-            )
+            format!("{place} does not speak TLS; if it should not, use http:// or ws://")
         }
         rustls::Error::InvalidCertificate(certificate) => {
             let reason = match certificate {
@@ -143,9 +141,9 @@ pub(in crate::transport) fn describe_tls(error: &rustls::Error, place: &str) -> 
                     "is self-signed, and this machine does not trust it"
                 }
                 CertificateError::BadEncoding => "cannot be read",
-                CertificateError::BadSignature => "has a signature that does not fit it",
+                CertificateError::BadSignature => "has an invalid signature",
                 CertificateError::InvalidPurpose
-                | CertificateError::InvalidPurposeContext { .. } => "is not meant for servers",
+                | CertificateError::InvalidPurposeContext { .. } => "is not valid for servers",
                 other => {
                     let reason = in_words(&match other {
                         CertificateError::Other(other) => other.0.to_string(),
@@ -163,7 +161,7 @@ pub(in crate::transport) fn describe_tls(error: &rustls::Error, place: &str) -> 
     }
 }
 
-/// The name of an error of a library, such as `PathLenConstraintViolated`, as words.
+/// Splits a library's error name, such as `PathLenConstraintViolated`, into words.
 fn in_words(name: &str) -> String {
     let mut words = String::new();
     for character in name.chars() {
@@ -175,17 +173,16 @@ fn in_words(name: &str) -> String {
     visible(&words).into_owned()
 }
 
-/// Finds the rustls error inside a system error.
 pub(in crate::transport) fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
     find_in_io(error)
 }
 
-/// An answer that is no success, with as much of its body as is worth keeping.
+/// An unsuccessful response, with a bounded part of its body.
 pub(super) async fn refusal(mut response: Response, in_session: bool) -> HttpRefusal {
     let mut refusal = refusal_head(response.status().as_u16(), response.headers());
     refusal.in_session = in_session;
     let mut body = BytesMut::new();
-    // What came before the deadline is kept; the reason is mostly in the first bytes.
+    // A partial body is used after a timeout; the reason is mostly in the first bytes.
     let _ = tokio::time::timeout(REFUSAL_DEADLINE, async {
         while body.len() < MAX_REFUSAL {
             match response.chunk().await {
@@ -207,7 +204,7 @@ pub(super) fn foreign_redirect(response: &Response, target: &url::Url) -> HttpRe
     refusal
 }
 
-/// A JSON-RPC error that came with success and names no request.
+/// A JSON-RPC error without an id, sent with a successful status.
 pub(super) fn unaddressed_error(body: &Bytes, in_session: bool) -> HttpRefusal {
     let mut refusal = HttpRefusal::new(200);
     refusal.in_session = in_session;
@@ -220,7 +217,7 @@ pub(in crate::transport) fn refusal_head(status: u16, headers: &HeaderMap) -> Ht
     refusal.challenges = challenges(headers);
     let nonce = headers.get(DPOP_NONCE);
     refusal.dpop_nonce = nonce.and_then(|nonce| nonce.to_str().ok().map(str::to_owned));
-    // A date is possible too; without it the layer above uses its own pace.
+    // A date is ignored; the layer above then uses its own backoff.
     refusal.retry_after = headers
         .get(RETRY_AFTER)
         .and_then(|value| value.to_str().ok()?.trim().parse().ok())
@@ -228,7 +225,6 @@ pub(in crate::transport) fn refusal_head(status: u16, headers: &HeaderMap) -> Ht
     refusal
 }
 
-/// The values of `WWW-Authenticate`.
 pub(super) fn challenges(headers: &HeaderMap) -> Vec<String> {
     let values = headers.get_all(WWW_AUTHENTICATE).iter();
     values
@@ -245,7 +241,7 @@ fn describe_parse(error: &hyper::Error, address: &Address, place: &str) -> Strin
     format!("{place} does not answer in HTTP ({error}){hint}")
 }
 
-/// The system resolver's errors have no type of their own; the client marks them with this word.
+/// The resolver's errors have no type; the client marks them with this word.
 fn is_dns(error: &reqwest::Error) -> bool {
     chain(error).any(|cause| cause.to_string() == "dns error")
 }
@@ -273,7 +269,7 @@ fn find<T: Error + 'static>(error: &reqwest::Error) -> Option<&T> {
     })
 }
 
-/// A system error can wrap another error that is not among its causes.
+/// An I/O error may wrap an error that is not among its sources.
 fn find_in_io<T: Error + 'static>(error: &io::Error) -> Option<&T> {
     let mut inner: &(dyn Error + 'static) = error.get_ref()?;
     loop {

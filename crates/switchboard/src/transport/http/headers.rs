@@ -1,7 +1,7 @@
-//! The headers a server is sent besides those of the protocol: fixed ones, and those a helper prints.
+//! Headers configured for a server: static ones, and those a helper prints.
 //!
-//! Owns their validation and the moment the helper runs. Values are secrets: they are marked so that nothing prints
-//! them, and errors name the header, never its value.
+//! Validates them and decides when the helper runs. Values are secrets: they are marked sensitive, and errors name the
+//! header, never its value.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use super::helper::HeadersHelper;
 use super::lifetime::lock;
 use crate::transport::{TransportError, TransportErrorKind};
 
-/// Headers that frame the message itself; setting them would break it, or smuggle another one.
+/// Headers that frame the message itself; setting them would break it or allow request smuggling.
 const RESERVED: &[&str] = &[
     "connection",
     "content-encoding",
@@ -27,17 +27,16 @@ const RESERVED: &[&str] = &[
     "upgrade",
 ];
 
-/// Headers from the configuration.
 #[derive(Debug)]
 pub(in crate::transport) struct ConfiguredHeaders {
     fixed: HeaderMap,
     helper: Option<HeadersHelper>,
     current: Mutex<Current>,
-    /// One run of the helper at a time; those who wait find its outcome.
+    /// Serializes helper runs; waiters use the outcome of the one before.
     turn: tokio::sync::Semaphore,
 }
 
-/// The headers of the moment, and how often they have been made.
+/// The current headers and their generation.
 #[derive(Debug, Clone)]
 pub(in crate::transport) struct Current {
     pub(in crate::transport) headers: Arc<HeaderMap>,
@@ -61,7 +60,6 @@ impl ConfiguredHeaders {
         })
     }
 
-    /// The headers as they are now.
     pub(in crate::transport) fn current(&self) -> Current {
         lock(&self.current).clone()
     }
@@ -74,9 +72,9 @@ impl ConfiguredHeaders {
         names.any(|name| WORDS.iter().any(|word| name.contains(word)))
     }
 
-    /// Runs the helper, if there is one, unless somebody has done so since `seen` was taken.
+    /// Runs the helper, if there is one, unless it has run since generation `seen`.
     ///
-    /// Says whether the headers are others than before.
+    /// Returns whether the headers have changed.
     pub(in crate::transport) async fn renew(&self, seen: u64) -> Result<bool, TransportError> {
         let Some(helper) = &self.helper else {
             return Ok(false);
@@ -115,7 +113,7 @@ fn validated(headers: &[(String, Secret)], origin: &str) -> Result<HeaderMap, Tr
     let mut map = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
         let header = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| invalid(name, "has no valid name"))?;
+            .map_err(|_| invalid(name, "has an invalid name"))?;
         if RESERVED.contains(&header.as_str()) || header.as_str().starts_with("sec-websocket-") {
             return Err(invalid(name, "belongs to the connection and cannot be set"));
         }
@@ -151,12 +149,12 @@ mod tests {
         );
         check("X-Key", "token\n", &format!("the header `X-Key` {control}"));
         check("X-Key", "a\0", &format!("the header `X-Key` {control}"));
-        check("X Key", "a", "the header `X Key` has no valid name");
-        check("", "a", "the header `` has no valid name");
+        check("X Key", "a", "the header `X Key` has an invalid name");
+        check("", "a", "the header `` has an invalid name");
         check(
             "A\r\nB",
             "a",
-            "the header `A\\u{d}\\u{a}B` has no valid name",
+            "the header `A\\u{d}\\u{a}B` has an invalid name",
         );
         let owned = "belongs to the connection and cannot be set";
         check(

@@ -1,6 +1,6 @@
-//! A command that prints headers.
+//! Runs a command that prints headers, and parses its output.
 //!
-//! Owns what it prints: a JSON object of strings, or lines of `Name: value`. [`crate::helper_process`] runs it.
+//! The output is a JSON object of strings, or lines of `Name: value`. [`crate::helper_process`] spawns the command.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,33 +13,33 @@ use tokio::process::Command;
 use crate::helper_process::{self, Bounds, RunError};
 use crate::transport::{TransportError, TransportErrorKind};
 
-/// More than any set of headers needs.
+/// Maximum output in bytes, more than any set of headers needs.
 const MAX_OUTPUT: u64 = 64 * 1024;
-/// How much of what it complains about is repeated.
+/// Maximum bytes of stderr quoted in an error.
 const MAX_COMPLAINT: usize = 200;
 
-/// A command that prints headers. It is run before a link is opened, and again when the server answers 401.
+/// A command that prints headers. It runs before a link is opened, and again when the server answers 401.
 #[derive(Debug, Clone)]
 pub struct HeadersHelper {
-    /// The program.
+    /// Program to run.
     pub program: String,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// Variables set for it besides those of this process.
+    /// Environment variables set in addition to those of this process.
     pub environment: Vec<(String, Secret)>,
-    /// The folder it runs in; that of this process if there is none.
+    /// Working directory; `None` for that of this process.
     pub folder: Option<PathBuf>,
-    /// How long it may take.
+    /// Timeout of one run.
     pub deadline: Duration,
-    /// Learns the headers it prints.
+    /// Redactor that is given the printed values.
     pub redactor: Redactor,
 }
 
 impl HeadersHelper {
-    /// How long a helper may take unless it is told otherwise.
+    /// Default timeout.
     pub const DEADLINE: Duration = Duration::from_secs(10);
 
-    /// The helper of a configuration entry: a program and its arguments.
+    /// The helper of a configuration entry: a program and its arguments; `None` if empty.
     pub fn from_words(words: &[String]) -> Option<Self> {
         let (program, arguments) = words.split_first()?;
         Some(Self {
@@ -52,7 +52,6 @@ impl HeadersHelper {
         })
     }
 
-    /// Runs it once.
     pub(super) async fn run(&self) -> Result<Vec<(String, Secret)>, TransportError> {
         let bounds = Bounds {
             deadline: self.deadline,
@@ -121,7 +120,7 @@ impl HeadersHelper {
 fn parse(output: &[u8]) -> Result<Vec<(String, Secret)>, &'static str> {
     let text = std::str::from_utf8(output).map_err(|_| "printed something other than text")?;
     if text.trim_start().starts_with('{') {
-        // What the parser says could quote a secret, so it is left out.
+        // The parser's error could quote a secret, so it is dropped.
         let object: serde_json::Map<String, serde_json::Value> =
             serde_json::from_str(text).map_err(|_| "printed a JSON object that cannot be read")?;
         return object
@@ -143,7 +142,7 @@ fn parse(output: &[u8]) -> Result<Vec<(String, Secret)>, &'static str> {
         .collect()
 }
 
-/// The last thing it complained about.
+/// The last line of stderr.
 fn last_line(complaint: &[u8]) -> String {
     let text = String::from_utf8_lossy(complaint);
     let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty()) else {
@@ -220,7 +219,7 @@ mod tests {
         .await;
     }
 
-    /// Such as an agent that caches a login.
+    /// For example an agent that caches a login.
     #[cfg(unix)]
     #[tokio::test]
     async fn what_a_helper_leaves_running_does_not_hold_it_up() {
@@ -255,21 +254,21 @@ mod tests {
             .await
             .expect("mkfifo");
         assert!(made.success());
-        // The helper and its child hold the pipe open; both are gone when it ends.
+        // The helper and its child hold the pipe open; both are gone when it closes.
         let helper = shell(&format!(
             "exec 3>{}; echo x >&3; sleep 600 & sleep 600",
             pipe.display()
         ));
-        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let (started, has_started) = tokio::sync::oneshot::channel();
         let reader = tokio::task::spawn_blocking(move || {
             let mut pipe = std::fs::File::open(pipe)?;
             pipe.read_exact(&mut [0; 2])?;
-            let _ = begun.send(());
+            let _ = started.send(());
             pipe.read_to_end(&mut Vec::new())
         });
         tokio::select! {
             outcome = helper.run() => panic!("it ended: {outcome:?}"),
-            begun = has_begun => begun.expect("the helper runs"),
+            started = has_started => started.expect("the helper runs"),
         }
         let rest = reader.await.expect("the reader").expect("the pipe");
         assert_eq!(rest, 0);

@@ -1,7 +1,7 @@
-//! The older HTTP+SSE transport: one GET stream carries every answer, and messages go by POST to the place that
+//! Legacy HTTP+SSE transport: one GET stream carries every answer, and messages are sent by POST to the endpoint that
 //! its first event names.
 //!
-//! The stream is the connection: when it ends, the link has ended.
+//! The stream is the connection: when it ends, the link ends.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -29,19 +29,19 @@ use crate::transport::{
     RequestFailure, Sending, Sent, TransportError, TransportErrorKind,
 };
 
-/// Events that may come before the one that names the endpoint.
+/// Events that may precede the one that names the endpoint.
 const MOST_BEFORE_ENDPOINT: usize = 16;
-/// The longest endpoint.
+/// Maximum length of the endpoint.
 const MAX_ENDPOINT: usize = 8 * 1024;
 
-/// A connector for links over HTTP+SSE.
+/// Connector for HTTP+SSE links.
 #[derive(Debug)]
 pub struct LegacyConnector {
     channel: Arc<Channel>,
 }
 
 impl LegacyConnector {
-    /// A connector for this server. Fails where the address or a header cannot be used.
+    /// A connector for this server. Fails if the address or a header is invalid.
     pub fn new(client: &HttpClient, server: RemoteServer) -> Result<Self, TransportError> {
         Ok(Self::over(Channel::new(client, server)?))
     }
@@ -99,9 +99,7 @@ impl LegacyConnector {
             .ok()
             .filter(|link| link.len() <= MAX_ENDPOINT && !link.trim().is_empty())
             .and_then(|link| address.resolve(base, link).ok())
-            .ok_or_else(|| {
-                broken_rules("the server's stream names an endpoint that is no address")
-            })?;
+            .ok_or_else(|| broken_rules("the server's stream names an invalid endpoint"))?;
         if !address.has_origin_of(&link) {
             let (link, own) = (shown_link(&link), address.shown());
             return Err(broken_rules(format!(
@@ -149,7 +147,7 @@ struct Shared {
     channel: Arc<Channel>,
     endpoint: Url,
     inbound: Arc<dyn Inbound>,
-    /// The POSTs of requests that the server has not taken yet.
+    /// POSTs of requests that the server has not accepted yet.
     posts: Mutex<HashMap<u64, AbortHandle>>,
     lifetime: Lifetime,
 }
@@ -193,7 +191,7 @@ impl LegacyLink {
         let shared = Arc::clone(&self.shared);
         let lifetime = &self.shared.lifetime;
         if let OutgoingKind::Request(request) = message.kind {
-            // The lock is held meanwhile, so that a task that ends at once finds its own note.
+            // The lock is held meanwhile, so that a task that ends at once finds its entry.
             let mut posts = lock(&self.shared.posts);
             let post = lifetime
                 .spawn(async move { shared.request(request, exchange).await })
@@ -210,7 +208,7 @@ impl LegacyLink {
 }
 
 impl Shared {
-    /// Reads the stream until it ends or the link is to end, and ends the link.
+    /// Reads the stream until it ends or the link is stopped, then ends the link.
     async fn supervise(self: Arc<Self>, stream: EventStream) {
         let closed = tokio::select! {
             closed = self.read(stream) => closed,
@@ -254,12 +252,12 @@ impl Shared {
 
     async fn tell(&self, exchange: Exchange, report: oneshot::Sender<Sent>) {
         if let Some(response) = deliver(&self.channel, &exchange, report).await {
-            // The server has taken the message; what its body was worth changes nothing.
+            // The server has accepted the message; the outcome of reading its body does not matter.
             let _ = self.take(response).await;
         }
     }
 
-    /// Reads the body of a POST's answer. It should be empty or say `Accepted`; some servers put a message there.
+    /// Reads the body of a POST's response. It should be empty or `Accepted`; some servers send a message.
     async fn take(&self, response: Response) -> Result<(), RequestFailure> {
         if content(&response) != Content::Body {
             return Ok(());
@@ -268,7 +266,7 @@ impl Shared {
         let body = match tokio::time::timeout(TAKE_DEADLINE, body).await {
             Ok(Ok(body)) => body,
             Ok(Err(failure @ RequestFailure::TooLarge { .. })) => return Err(failure),
-            // The answer is to come on the stream, so a body that breaks off or stalls is no loss.
+            // The answer arrives on the stream, so a truncated or stalled body does not matter.
             Ok(Err(_)) | Err(_) => return Ok(()),
         };
         if looks_like_json(&body) && body.len() > 2 {

@@ -1,7 +1,7 @@
-//! The life of a link that consists of several tasks: begun together, ended together, and over at a known moment.
+//! Lifetime of a link that consists of several tasks: starts, stops and awaits them together.
 //!
-//! Owns the tasks and the two signals (that the end is wanted, that it has come). One *supervisor* task of each link
-//! waits for the first signal or for the end from outside, stops the others, and gives the second.
+//! Owns the tasks and two signals (stop requested, ended). One *supervisor* task per link waits for the first signal or
+//! for the end of the connection, stops the other tasks, and sends the second.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,21 +10,20 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
-/// How long somebody who closes a link waits for its end at most. The end itself has shorter deadlines.
+/// How long closing a link waits at most. The shutdown itself has shorter deadlines.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(5);
 
-/// The tasks of a link.
 #[derive(Debug)]
 pub(in crate::transport) struct Lifetime {
     runtime: Handle,
-    /// Empty once the end has begun: from then on nothing starts.
+    /// `None` once the shutdown has started: no task can be spawned then.
     tasks: Mutex<Option<JoinSet<()>>>,
     stop: Notify,
     ended: watch::Sender<bool>,
 }
 
 impl Lifetime {
-    /// To be called inside the runtime that is to run the tasks.
+    /// Must be called within the runtime that is to run the tasks.
     pub(in crate::transport) fn new() -> Self {
         Self {
             runtime: Handle::current(),
@@ -34,7 +33,7 @@ impl Lifetime {
         }
     }
 
-    /// Starts the task that ends the link, which no other task of the link may be.
+    /// Spawns the supervisor task, which is not one of the link's other tasks.
     pub(in crate::transport) fn supervise(
         &self,
         supervisor: impl Future<Output = ()> + Send + 'static,
@@ -42,14 +41,14 @@ impl Lifetime {
         self.runtime.spawn(supervisor);
     }
 
-    /// Starts a task, unless the end has begun.
+    /// Spawns a task, unless the shutdown has started.
     pub(in crate::transport) fn spawn(
         &self,
         task: impl Future<Output = ()> + Send + 'static,
     ) -> Option<AbortHandle> {
         let mut tasks = lock(&self.tasks);
         let tasks = tasks.as_mut()?;
-        // Those that are over would otherwise pile up until the end.
+        // Finished tasks would otherwise accumulate until the end.
         while tasks.try_join_next().is_some() {}
         Some(tasks.spawn_on(task, &self.runtime))
     }
@@ -59,12 +58,12 @@ impl Lifetime {
         self.stop.notify_one();
     }
 
-    /// For the supervisor: waits until the end is wanted.
+    /// For the supervisor: waits until a stop is requested.
     pub(in crate::transport) async fn stopped(&self) {
         self.stop.notified().await;
     }
 
-    /// For the supervisor: ends all tasks and waits until they are gone.
+    /// For the supervisor: aborts all tasks and waits until they are gone.
     pub(in crate::transport) async fn end_tasks(&self) {
         let tasks = lock(&self.tasks).take();
         if let Some(mut tasks) = tasks {
@@ -72,12 +71,12 @@ impl Lifetime {
         }
     }
 
-    /// For the supervisor: says that it is over.
+    /// For the supervisor: signals that the link has ended.
     pub(in crate::transport) fn end(&self) {
         self.ended.send_replace(true);
     }
 
-    /// Asks for the end and waits for it.
+    /// Requests the end and waits for it.
     pub(in crate::transport) async fn close(&self) {
         self.stop();
         let mut ended = self.ended.subscribe();
@@ -85,7 +84,7 @@ impl Lifetime {
     }
 }
 
-/// A lock whose holder panicked is taken over: none of these guards a state that could be left half changed.
+/// Ignores poisoning: none of these mutexes guards a state that could be left inconsistent.
 pub(in crate::transport) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,18 +1,18 @@
-//! Servers reached over HTTP: Streamable HTTP in both eras, and the older HTTP+SSE.
+//! HTTP transports: Streamable HTTP in both eras, and the legacy HTTP+SSE.
 //!
 //! | where | what |
 //! |---|---|
 //! | [`HttpClient`] (`client.rs`) | the pooled client of a host: connections, TLS, proxies |
-//! | [`StreamableConnector`] (`streamable.rs`, `answer.rs`, `resume.rs`) | one POST for each message, JSON or a stream as its answer |
-//! | [`LegacyConnector`] (`legacy.rs`) | one GET stream for all answers, POSTs to the place it names |
+//! | [`StreamableConnector`] (`streamable.rs`, `answer.rs`, `resume.rs`) | one POST per message, answered by JSON or a stream |
+//! | [`LegacyConnector`] (`legacy.rs`) | one GET stream for all answers, POSTs to the endpoint it names |
 //! | `channel.rs`, `permit.rs`, `headers.rs`, `helper.rs`, `address.rs` | one exchange with one server: address, headers, redirects, authorization |
-//! | [`ProxySettings`] (`proxy.rs`) | which proxy stands between, for WebSocket too |
+//! | [`ProxySettings`] (`proxy.rs`) | proxy selection, for WebSocket too |
 //! | `events.rs`, `sse.rs` | bodies and event streams, bounded |
-//! | `failure.rs` | what an error means |
-//! | `delivery.rs`, `lifetime.rs` | a message on its way, and the tasks of a link |
+//! | `failure.rs` | classification of errors |
+//! | `delivery.rs`, `lifetime.rs` | delivery of a message, and the tasks of a link |
 //!
-//! Deadlines: connecting has one, and so has the wait for the answer to a message that is no request. The answer to a
-//! request is the caller's to give up, and a stream lives as long as it likes.
+//! Connecting and the response to a message other than a request have deadlines. The answer to a request is timed out
+//! by the caller, and a stream has no deadline.
 
 mod address;
 mod answer;
@@ -48,22 +48,22 @@ pub use streamable::StreamableConnector;
 
 use crate::auth::Authorizer;
 
-/// A server on a network: where it is, and what it is shown with every request.
+/// A server on a network: its address, and the headers and credentials of every request.
 #[derive(Debug, Clone)]
 pub struct RemoteServer {
-    /// The address. For HTTP `http://…`, `https://…` or a Unix socket (`unix:///run/x.sock:/mcp`: the socket, and
-    /// after the colon the path of the resource); for WebSocket `ws://…` or `wss://…`. It may hold a secret.
+    /// For HTTP `http://…`, `https://…` or a Unix socket (`unix:///run/x.sock:/mcp`: the socket, and after the colon
+    /// the path of the resource); for WebSocket `ws://…` or `wss://…`. May contain a secret.
     pub url: Secret,
-    /// Headers for every request.
+    /// Headers of every request.
     pub headers: Vec<(String, Secret)>,
-    /// A command that prints more of them.
+    /// Command that prints further headers.
     pub headers_helper: Option<HeadersHelper>,
-    /// What authorizes requests, unless the headers above do so already.
+    /// Authorizes requests, unless the headers contain credentials.
     pub authorizer: Option<Arc<dyn Authorizer>>,
 }
 
 impl RemoteServer {
-    /// A server at this address that needs no headers.
+    /// A server at this address without headers.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: Secret::new(url),

@@ -1,5 +1,5 @@
-//! What a request is shown with, and what is done when the server refuses it: configured headers first, and where they
-//! hold no credentials, those of the [`Authorizer`].
+//! Credentials of a request: configured headers first, else those of the [`Authorizer`]; and their renewal when the
+//! server refuses them.
 
 use std::sync::Arc;
 
@@ -11,22 +11,22 @@ use super::headers::ConfiguredHeaders;
 use crate::auth::{Authorizer, Credentials, DPOP_NONCE, Refusal, Target, Verdict};
 use crate::transport::{TransportError, TransportErrorKind};
 
-/// The permits of one server.
+/// Source of the headers and credentials of one server.
 #[derive(Debug)]
 pub(in crate::transport) struct Permits {
     configured: ConfiguredHeaders,
     authorizer: Option<Arc<dyn Authorizer>>,
 }
 
-/// What one request is shown with.
+/// Headers and credentials of one request.
 #[derive(Debug)]
 pub(in crate::transport) struct Permit {
     pub(in crate::transport) headers: HeaderMap,
-    /// Which headers of the helper these are.
+    /// Generation of the configured headers.
     generation: u64,
-    /// What the authorizer gave, unless the configuration leaves it nothing to do.
+    /// Credentials of the authorizer; `None` if the configuration has its own.
     credentials: Option<Credentials>,
-    /// How often the request has been sent again for a better permit.
+    /// How often the request was retried with a better permit.
     attempts: u32,
     has_helped: bool,
 }
@@ -39,24 +39,24 @@ impl Permits {
         })
     }
 
-    /// Makes the configured headers anew.
+    /// Runs the headers helper again.
     pub(in crate::transport) async fn prepare(&self) -> Result<(), TransportError> {
         let generation = self.configured.current().generation;
         self.configured.renew(generation).await.map(drop)
     }
 
-    /// Whether the server is shown credentials.
+    /// Whether credentials are sent to the server.
     pub(in crate::transport) fn has_credentials(&self) -> bool {
         self.configured.has_credentials()
     }
 
-    /// Whether a login could give the server other credentials than the configured ones.
+    /// Whether a login could provide credentials other than the configured ones.
     pub(in crate::transport) fn can_log_in(&self) -> bool {
         let headers = self.configured.current().headers;
         self.authorizer.is_some() && !headers.contains_key(AUTHORIZATION)
     }
 
-    /// A permit for a request, in place of the one it was sent with before.
+    /// Issues a permit for a request, replacing the one it was sent with before.
     pub(in crate::transport) async fn issue(
         &self,
         method: &str,
@@ -65,14 +65,17 @@ impl Permits {
     ) -> Permit {
         let current = self.configured.current();
         let mut headers = HeaderMap::clone(&current.headers);
-        // Whoever writes credentials into the configuration wants those and no others.
+        // Configured credentials take precedence over a login.
         let authorizer = self.authorizer.as_ref();
         let authorizer = authorizer.filter(|_| !headers.contains_key(AUTHORIZATION));
         let credentials = match authorizer {
             Some(authorizer) => Some(authorizer.credentials(Target { method, url }).await),
             None => None,
         };
-        for (name, value) in credentials.iter().flat_map(|shown| &shown.headers) {
+        for (name, value) in credentials
+            .iter()
+            .flat_map(|credentials| &credentials.headers)
+        {
             let name = HeaderName::from_bytes(name.as_bytes());
             if let (Ok(name), Ok(mut value)) = (name, HeaderValue::from_str(value.expose())) {
                 value.set_sensitive(true);
@@ -88,7 +91,7 @@ impl Permits {
         }
     }
 
-    /// Takes notice of what the server's answer says about the next proof of possession.
+    /// Records the DPoP nonce of a response.
     pub(in crate::transport) fn answered(&self, url: &Url, headers: &HeaderMap) {
         if let Some(nonce) = headers.get(DPOP_NONCE)
             && let Ok(nonce) = nonce.to_str()
@@ -97,14 +100,14 @@ impl Permits {
         }
     }
 
-    /// Takes notice of a nonce.
+    /// Records a DPoP nonce.
     pub(in crate::transport) fn noted(&self, url: &Url, nonce: &str) {
         if let Some(authorizer) = &self.authorizer {
             authorizer.nonce(url, nonce);
         }
     }
 
-    /// Whether there is a better permit for a request that was refused with this status.
+    /// Whether a better permit exists for a request refused with this status.
     pub(in crate::transport) async fn is_worth_another_try(
         &self,
         method: &str,
@@ -118,12 +121,12 @@ impl Permits {
         }
         if status == 401 && !permit.has_helped {
             permit.has_helped = true;
-            // A helper that fails now has no better answer than the server's refusal.
+            // If the helper fails now, the server's refusal is the better error.
             if let Ok(true) = self.configured.renew(permit.generation).await {
                 return Ok(true);
             }
         }
-        let (Some(authorizer), Some(shown)) = (&self.authorizer, &permit.credentials) else {
+        let (Some(authorizer), Some(sent)) = (&self.authorizer, &permit.credentials) else {
             return Ok(false);
         };
         let refusal = Refusal {
@@ -132,7 +135,7 @@ impl Permits {
             attempts: permit.attempts,
         };
         let target = Target { method, url };
-        match authorizer.refused(target, shown, refusal).await {
+        match authorizer.refused(target, sent, refusal).await {
             Verdict::Again => {
                 permit.attempts += 1;
                 Ok(true)
@@ -140,7 +143,7 @@ impl Permits {
             Verdict::NeedsPerson | Verdict::Final => Ok(false),
             Verdict::Unavailable(reason) => Err(TransportError::new(
                 TransportErrorKind::Unreachable,
-                format!("the login could not be renewed: {reason}"),
+                format!("cannot renew the login: {reason}"),
             )),
         }
     }

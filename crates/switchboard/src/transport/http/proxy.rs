@@ -1,7 +1,6 @@
-//! Which proxy stands between this machine and a server.
+//! Proxy settings, and the proxy for an address.
 //!
-//! Owns the settings, and the one way to look an address up in them: HTTP does it inside of its client, WebSocket here,
-//! and both by the same rules of the same library.
+//! HTTP looks proxies up inside its client, WebSocket here; both use the same rules of the same library.
 
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use switchboard_config::secret::Secret;
@@ -10,23 +9,23 @@ use url::Position;
 
 use super::address::Address;
 
-/// Proxies, as the usual environment variables describe them. Unix sockets do without.
+/// Proxies, as the usual environment variables describe them. Not used for Unix sockets.
 #[derive(Debug, Clone, Default)]
 pub struct ProxySettings {
-    /// For `http` and `ws` addresses. It may hold a password.
+    /// For `http` and `ws` addresses. May contain a password.
     pub http: Option<Secret>,
     /// For `https` and `wss` addresses.
     pub https: Option<Secret>,
-    /// For whatever has none of its own.
+    /// For addresses without a more specific proxy.
     pub all: Option<Secret>,
-    /// Hosts, domains and networks that are reached directly, separated by commas.
+    /// Hosts, domains and networks reached directly, separated by commas.
     pub except: Option<String>,
 }
 
 impl ProxySettings {
-    /// The settings in variables such as `HTTPS_PROXY` and `NO_PROXY`, the lowercase names first.
+    /// Reads variables such as `HTTPS_PROXY` and `NO_PROXY`, lowercase names first.
     ///
-    /// The environment itself is not read here; `variable` looks a name up.
+    /// Does not read the environment itself; `variable` looks a name up.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let find = |name: &str| {
             variable(name)
@@ -41,12 +40,12 @@ impl ProxySettings {
         }
     }
 
-    /// Whether there is a proxy on the way to an address.
+    /// Whether a proxy applies to an address.
     pub(in crate::transport) fn applies_to(&self, address: &Address) -> bool {
         self.on_the_way_to(address).is_some()
     }
 
-    /// The proxy on the way to an address, if there is one.
+    /// The proxy for an address; `None` for a direct connection.
     pub(in crate::transport) fn on_the_way_to(&self, address: &Address) -> Option<Intercept> {
         let named = |proxy: &Option<Secret>| {
             let text = proxy.as_ref().map(Secret::expose);

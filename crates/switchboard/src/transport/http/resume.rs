@@ -1,8 +1,7 @@
-//! Streams that end before their time, taken up again (stateful era).
+//! Resumes event streams that ended early (stateful era).
 //!
-//! Owns the pace: the server's own wish (`retry`) where it has one, otherwise a growing pause. A server may close a
-//! stream on purpose, after an event with an id, to be asked again later; that is no failure as long as something
-//! comes of it.
+//! Waits between attempts as long as the server asks (`retry`), otherwise with a growing backoff. A server may close a
+//! stream on purpose after an event with an id, to be polled later; that is not a failure as long as there is progress.
 
 use std::time::Duration;
 
@@ -16,23 +15,22 @@ use super::sse::Decoded;
 use super::streamable::Shared;
 use crate::transport::{HttpRefusal, RequestFailure, TransportError, TransportErrorKind};
 
-/// Even a server that asks for it is not asked more often.
+/// Lower bound of the pause, whatever the server asks for.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Attempts to find a request's answer that brought nothing.
+/// Maximum number of attempts without progress.
 const MOST_FRUITLESS: u32 = 8;
-/// What a server may still say after an answer before its stream is dropped. Read to its end, a connection can be
-/// used again.
+/// How long to read on after an answer before the stream is dropped. A connection can be reused only if it was read to
+/// the end.
 const AFTER_ANSWER: Duration = Duration::from_secs(1);
 
-/// How a stream ended.
 enum End {
     Answered,
     Early(Option<TransportError>),
 }
 
-/// The pauses between attempts.
+/// Backoff between attempts.
 #[derive(Debug, Default)]
 struct Pace {
     fruitless: u32,
@@ -43,7 +41,6 @@ impl Pace {
         self.fruitless = 0;
     }
 
-    /// The pause before the next attempt.
     fn pause(&mut self, retry: Option<Duration>) -> Duration {
         let own = |attempt: u32| {
             let factor = 2_u32.saturating_pow(attempt);
@@ -54,14 +51,14 @@ impl Pace {
         match (retry, attempt.checked_sub(1)) {
             (None, _) => own(attempt),
             (Some(retry), None) => retry.max(SHORTEST_PAUSE),
-            // Whoever brings nothing is asked ever more seldom, whatever it wishes.
+            // Without progress the pause grows, whatever the server asks for.
             (Some(retry), Some(before)) => retry.max(own(before)),
         }
     }
 }
 
 impl Shared {
-    /// Reads a request's stream until it is answered, taking it up again where the server has given ids.
+    /// Reads a request's stream until it is answered, resuming it if the server sent event ids.
     pub(super) async fn read_answer(
         &self,
         request: u64,
@@ -80,7 +77,7 @@ impl Shared {
             };
             retry = stream.decoder().retry().or(retry);
             let last_id = stream.decoder().last_id().filter(|_| resumable).cloned();
-            // The connection is given back before the pause.
+            // Returns the connection to the pool before the pause.
             drop(stream);
             let Some(last_id) = last_id else {
                 return Err(lost(cause));
@@ -95,7 +92,7 @@ impl Shared {
         }
     }
 
-    /// Listens to the stream of the server's own messages for as long as the link lives.
+    /// Reads the stream of unsolicited messages for as long as the link lives.
     pub(super) async fn listen(&self) {
         let mut pace = Pace::default();
         let mut retry = None;
@@ -110,10 +107,10 @@ impl Shared {
                     last_id = stream.decoder().last_id().cloned();
                     retry = stream.decoder().retry().or(retry);
                 }
-                // A success that is no stream: the server has nothing to say.
+                // A success without a stream: the server sends no unsolicited messages.
                 Ok(_) => return,
                 Err(RequestFailure::Refused(refusal)) if is_final(&refusal) => {
-                    // The place may be too old to go on from; the stream itself is then still to be had.
+                    // The event id may be too old to resume from; the stream can still be opened without it.
                     let may_be_the_id = matches!(refusal.status, 400 | 410 | 412 | 422);
                     if last_id.take().is_none() || !may_be_the_id {
                         return;
@@ -127,14 +124,14 @@ impl Shared {
 
     async fn hear(&self, stream: &mut EventStream, pace: &mut Pace) {
         let _listening = self.listening();
-        let begun = Instant::now();
+        let opened = Instant::now();
         let first_id = stream.decoder().last_id().cloned();
         while let Ok(Some(decoded)) = stream.next(self.address()).await {
             self.answers().deliver_event(decoded, None);
             pace.progressed();
         }
-        // Proxies end quiet streams after a while, which is no fault of the server.
-        if begun.elapsed() > LONGEST_PAUSE || stream.decoder().last_id() != first_id.as_ref() {
+        // Proxies end quiet streams after a while, which is not a fault of the server.
+        if opened.elapsed() > LONGEST_PAUSE || stream.decoder().last_id() != first_id.as_ref() {
             pace.progressed();
         }
     }
@@ -177,7 +174,7 @@ impl Shared {
         Ok(End::Early(end))
     }
 
-    /// Reads what comes after an answer, which should be nothing but the end.
+    /// Reads the rest of a stream after its answer, normally only the end.
     async fn read_out(&self, stream: &mut EventStream) {
         let rest = async {
             while let Ok(Some(decoded)) = stream.next(self.address()).await {
@@ -187,7 +184,7 @@ impl Shared {
         let _ = tokio::time::timeout(AFTER_ANSWER, rest).await;
     }
 
-    /// Asks for the rest of a request's stream; nothing if the answer has come by another way.
+    /// Requests the rest of a request's stream; `None` if the answer has arrived on another stream.
     async fn take_up(
         &self,
         request: u64,
@@ -223,9 +220,7 @@ impl Shared {
                 Err(RequestFailure::Refused(refusal)) if is_final(&refusal) => {
                     return Err(RequestFailure::Lost(TransportError::new(
                         TransportErrorKind::Protocol,
-                        format!(
-                            "the answer's stream ended early and cannot be taken up again: {refusal}"
-                        ),
+                        format!("the answer's stream ended early and cannot be resumed: {refusal}"),
                     )));
                 }
                 Err(_) => {}
@@ -234,7 +229,7 @@ impl Shared {
     }
 }
 
-/// Whether asking again would get the same answer.
+/// Whether a retry would get the same response.
 fn is_final(refusal: &HttpRefusal) -> bool {
     !matches!(refusal.status, 408 | 425 | 429 | 500 | 502..=599)
 }

@@ -1,67 +1,66 @@
-//! Server-sent events from bytes, bounded.
+//! Bounded decoder of server-sent events (`text/event-stream`).
 //!
-//! Owns the reading of `text/event-stream`: lines that end in CR, LF or both, however they are cut into chunks; a
-//! byte order mark; comments; `data` joined by line breaks; the last id and the wish for a reconnection time. It
-//! must not know HTTP or what the data means. An event over the limit costs that event: its beginning is kept and
-//! the rest is skipped, so that memory stays within the limit and every byte is looked at once. It is public because
-//! models stream in this format, too.
+//! Handles lines that end in CR, LF or both across chunks; a byte order mark; comments; `data` joined by line breaks;
+//! the last id and `retry`. Independent of HTTP and of the meaning of the data. Of an oversized event only the
+//! beginning is stored and the rest is skipped, so that memory is bounded and every byte is scanned once. It is public
+//! because models stream in this format too.
 
 use std::mem;
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
-/// How much of an event over the limit is kept: enough to find an id in.
+/// Bytes of an oversized event that are stored: enough to find an id.
 const KEPT_START: usize = 4 * 1024;
-/// The longest value of a field that is not `data`.
+/// Maximum length of a field other than `data`.
 const MAX_FIELD: usize = 8 * 1024;
-/// The longest reconnection time that is believed.
+/// Longer reconnection times are capped.
 const MAX_RETRY: Duration = Duration::from_secs(5 * 60);
-/// The name of a field, the colon and the space, generously: what a line has besides its value.
+/// Upper bound for the field name, colon and space of a line.
 const AROUND_VALUE: usize = 16;
 const DATA: &[u8] = b"data";
 
-/// What a stream of events holds.
+/// Item of an event stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decoded {
     /// An event with data.
     Event {
-        /// The name; empty means `message`.
+        /// Event type; empty means `message`.
         name: Bytes,
-        /// The data, its lines joined by line feeds.
+        /// Lines of data, joined by line feeds.
         data: Bytes,
     },
-    /// An event with more data than the limit allows.
+    /// An event whose data exceeds the limit.
     Oversized {
-        /// The beginning of its data.
+        /// Beginning of its data.
         start: Bytes,
     },
 }
 
-/// Reads events from chunks of bytes: [`push`](Self::push) a chunk, then take events until there are none.
+/// Decodes events from chunks of bytes: [`push`](Self::push) a chunk, then [`take`](Self::take) events until `None`.
 #[derive(Debug)]
 pub struct Decoder {
     limit: usize,
     input: Bytes,
-    /// The beginning of a line whose end has not come.
+    /// Start of an incomplete line.
     partial: BytesMut,
     line: Line,
-    /// The last line ended in CR, so that a line feed at the start of the input belongs to it.
+    /// The last line ended in CR, so a line feed at the start of the input belongs to it.
     after_carriage_return: bool,
     at_start: bool,
     name: Bytes,
     data: Data,
-    /// The id of the event being read; it counts only once the event is complete.
+    /// Id of the current event; effective only once the event is complete.
     id: Option<Bytes>,
     last_id: Option<Bytes>,
     retry: Option<Duration>,
 }
 
-/// What becomes of the line being read.
+/// Treatment of the current line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Line {
     Kept,
-    /// A comment, or the rest of something too long.
+    /// A comment, or the rest of an oversized line.
     Skipped,
 }
 
@@ -69,16 +68,16 @@ enum Line {
 enum Data {
     #[default]
     None,
-    /// One line, shared with the chunk it came in.
+    /// One line, shared with its chunk.
     One(Bytes),
     Many(BytesMut),
-    /// Too much; this is the beginning.
+    /// Over the limit; holds the beginning.
     Oversized(Bytes),
 }
 
 impl Decoder {
-    /// A decoder for events of at most `limit` bytes of data. A stream that is resumed begins with the id where
-    /// the one before it ended.
+    /// A decoder for events of at most `limit` bytes of data. A resumed stream starts with the last id of the one
+    /// before.
     pub fn new(limit: usize, last_id: Option<Bytes>) -> Self {
         Self {
             limit,
@@ -95,12 +94,12 @@ impl Decoder {
         }
     }
 
-    /// Takes the next chunk. The events of the chunk before it must have been taken out.
+    /// Adds the next chunk. The events of the previous chunk must have been taken.
     pub fn push(&mut self, chunk: Bytes) {
         self.input = chunk;
     }
 
-    /// The next complete event of what was pushed.
+    /// The next complete event; `None` if more input is needed.
     pub fn take(&mut self) -> Option<Decoded> {
         while !self.input.is_empty() {
             if mem::take(&mut self.after_carriage_return) && self.input.first() == Some(&b'\n') {
@@ -121,12 +120,12 @@ impl Decoder {
         self.last_id.as_ref()
     }
 
-    /// How long the server wants clients to wait before they come back.
+    /// Reconnection time requested by the server.
     pub fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
-    /// The next line without its end, or nothing if it is not complete, or not kept.
+    /// The next line without its end; `None` if it is incomplete or skipped.
     fn take_line(&mut self) -> Option<Bytes> {
         if self.partial.is_empty() && self.input.first() == Some(&b':') {
             self.line = Line::Skipped;
@@ -195,7 +194,7 @@ impl Decoder {
                 self.add_line(value);
             }
             b"event" if value.len() <= MAX_FIELD => self.name = Bytes::copy_from_slice(value),
-            // An id with a null character is to be ignored; one beyond all reason as well.
+            // An id with a null character is ignored, as the format requires; so is an oversized one.
             b"id" if value.len() <= MAX_FIELD && memchr::memchr(0, value).is_none() => {
                 self.id = Some(Bytes::copy_from_slice(value));
             }
@@ -243,17 +242,17 @@ impl Decoder {
             self.data = Data::Many(joined);
             return;
         }
-        let kept = KEPT_START.min(self.limit);
-        let room = kept.saturating_sub(joined.len());
+        let length = KEPT_START.min(self.limit);
+        let room = length.saturating_sub(joined.len());
         joined.extend_from_slice(value.get(..room).unwrap_or(value));
-        joined.truncate(kept);
-        // A copy, so that the room for a large event is given back.
+        joined.truncate(length);
+        // Copied, so that the buffer of a large event is freed.
         self.data = Data::Oversized(Bytes::copy_from_slice(&joined));
     }
 
     fn dispatch(&mut self) -> Option<Decoded> {
         if let Some(id) = self.id.take() {
-            // An empty id resets: there is nothing to resume after.
+            // An empty id resets the last id.
             self.last_id = Some(id).filter(|id| !id.is_empty());
         }
         let name = mem::take(&mut self.name);
@@ -267,7 +266,7 @@ impl Decoder {
     }
 }
 
-/// The name and the value of a line; nothing for a comment.
+/// Name and value of a line; `None` for a comment.
 fn split_field(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let (name, value) = match memchr::memchr(b':', line) {
         Some(0) => return None,
@@ -301,7 +300,7 @@ mod tests {
             }
             assert!(
                 decoder.partial.len() <= LIMIT.max(MAX_FIELD) + AROUND_VALUE + 3,
-                "a line is kept that is too long"
+                "an oversized line is buffered"
             );
         }
         Outcome {
@@ -444,7 +443,7 @@ mod tests {
             stream in hostile_stream(),
             cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..12),
         ) {
-            let whole = decode(&[&stream]);
+            let expected = decode(&[&stream]);
             let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
             places.sort_unstable();
             places.push(stream.len());
@@ -454,9 +453,9 @@ mod tests {
                 chunks.push(&stream[start..place]);
                 start = place;
             }
-            prop_assert_eq!(&decode(&chunks), &whole);
+            prop_assert_eq!(&decode(&chunks), &expected);
             let bytes: Vec<&[u8]> = stream.chunks(1).collect();
-            prop_assert_eq!(&decode(&bytes), &whole);
+            prop_assert_eq!(&decode(&bytes), &expected);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Streamable HTTP, in both eras: every message is a POST of its own, and the answer to it is JSON or a stream.
+//! Streamable HTTP in both eras: every message is a POST, answered by JSON or an event stream.
 //!
-//! Each message says which era it belongs to. In the stateful era the link adds the session, opens the stream for the server's own messages when the handshake has ended, takes up
-//! streams that broke, and deletes the session at the end. HTTP has no connection that could break under a link, so
-//! it ends only when this side ends it.
+//! Each message carries its era. In the stateful era the link adds the session, opens the stream for unsolicited
+//! messages after the handshake, resumes broken streams, and deletes the session at the end. HTTP has no connection
+//! that could break under a link, so only this side ends it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -29,9 +29,9 @@ use crate::transport::{
     RequestFailure, Sending, Sent, TransportError, TransportErrorKind,
 };
 
-/// How long deleting the session may take.
+/// Timeout for deleting the session.
 const DELETE_DEADLINE: Duration = Duration::from_secs(2);
-/// The longest session id that is sent back.
+/// Maximum length of a session id.
 const MAX_SESSION: usize = 4 * 1024;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -41,7 +41,7 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const JSON_OR_EVENTS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
-/// A connector for links over Streamable HTTP; its older transport is HTTP+SSE at the same address.
+/// Connector for Streamable HTTP links; falls back to HTTP+SSE at the same address.
 #[derive(Debug)]
 pub struct StreamableConnector {
     channel: Arc<Channel>,
@@ -49,7 +49,7 @@ pub struct StreamableConnector {
 }
 
 impl StreamableConnector {
-    /// A connector for this server. Fails where the address or a header cannot be used.
+    /// A connector for this server. Fails if the address or a header is invalid.
     pub fn new(client: &HttpClient, server: RemoteServer) -> Result<Self, TransportError> {
         let channel = Channel::new(client, server)?;
         Ok(Self {
@@ -97,19 +97,19 @@ struct StreamableLink {
     shared: Arc<Shared>,
 }
 
-/// What a link and its tasks share.
+/// State shared by a link and its tasks.
 pub(super) struct Shared {
     channel: Arc<Channel>,
     answers: Answers,
     handshake: Mutex<Handshake>,
-    /// How many streams of the server's own messages are open: one or none.
+    /// Open streams of unsolicited messages: one or none.
     listening: AtomicUsize,
-    /// Whether the server has answered the first request for that stream, one way or the other.
+    /// Whether the server has answered the first request for that stream, with success or failure.
     listened: watch::Sender<bool>,
     lifetime: Lifetime,
 }
 
-/// What the handshake brought.
+/// Result of the handshake.
 #[derive(Debug, Default, Clone)]
 struct Handshake {
     session: Option<HeaderValue>,
@@ -163,7 +163,8 @@ impl Drop for StreamableLink {
 }
 
 impl StreamableLink {
-    /// Puts a message on its way. What is returned tells when the server has taken it, unless it is a request.
+    /// Starts sending a message. For anything but a request, returns a receiver that completes when the server has
+    /// accepted it.
     fn begin(&self, message: Outgoing) -> Begun {
         let era = message.era;
         let exchange = self.shared.post(message.payload, message.headers, era)?;
@@ -171,11 +172,11 @@ impl StreamableLink {
         let lifetime = &self.shared.lifetime;
         if let OutgoingKind::Request(request) = message.kind {
             let task = async move { shared.request(request, era, exchange).await };
-            let begun = self
+            let started = self
                 .shared
                 .answers
                 .begin(request, era, || lifetime.spawn(task));
-            return if begun { Ok(None) } else { Err(closed()) };
+            return if started { Ok(None) } else { Err(closed()) };
         }
         let (report, taken) = oneshot::channel();
         lifetime
@@ -186,7 +187,7 @@ impl StreamableLink {
 }
 
 impl Shared {
-    /// Waits until the link is to end, and ends it.
+    /// Waits until the link is stopped, then ends it.
     async fn supervise(self: Arc<Self>) {
         self.lifetime.stopped().await;
         self.lifetime.end_tasks().await;
@@ -198,7 +199,7 @@ impl Shared {
         self.lifetime.end();
     }
 
-    /// Sends a request and sees to its answer.
+    /// Sends a request and handles its answer.
     async fn request(&self, request: u64, era: Era, exchange: Exchange) {
         let outcome = self.ask(request, era, &exchange).await;
         if let Some(false) = self.answers.finish(request)
@@ -218,15 +219,15 @@ impl Shared {
                     .await
             }
             Content::Body => self.take_body(request, response).await,
-            // Some servers answer on the stream of their own messages. If it is open, the answer can still come.
+            // Some servers answer on the stream of unsolicited messages. If it is open, the answer can still arrive.
             Content::Nothing if self.listening.load(Ordering::Acquire) > 0 => Ok(()),
             Content::Nothing => Err(broken_rules(
-                "the server took the request and sent no answer",
+                "the server accepted the request but sent no answer",
             )),
         }
     }
 
-    /// Takes the answer to a request from a body that should be JSON.
+    /// Reads the answer to a request from a body that should be JSON.
     pub(super) async fn take_body(
         &self,
         request: u64,
@@ -249,18 +250,20 @@ impl Shared {
             Delivered::TooLarge => Err(RequestFailure::TooLarge {
                 limit: self.limit(),
             }),
-            Delivered::Other => Err(broken_rules("the server's answer is none to the request")),
+            Delivered::Other => Err(broken_rules(
+                "the server's response does not answer the request",
+            )),
         }
     }
 
-    /// Sends a message that is no request.
+    /// Sends a message other than a request.
     async fn tell(&self, exchange: Exchange, report: oneshot::Sender<Sent>) {
         if let Some(response) = deliver(&self.channel, &exchange, report).await {
             let _ = tokio::time::timeout(TAKE_DEADLINE, self.take_stray(response)).await;
         }
     }
 
-    /// Hands on what a server says where it should say nothing.
+    /// Passes on a message that a server sent where the response should be empty.
     async fn take_stray(&self, response: Response) {
         let is_taken = response.status() == StatusCode::ACCEPTED;
         match content(&response) {
@@ -271,7 +274,7 @@ impl Shared {
                 }
             }
             Content::Body => {
-                // Read in any case: only then can the connection be used again.
+                // Read in any case, so that the connection can be reused.
                 let body = read_body(response, self.limit(), self.channel.address()).await;
                 let is_message = |body: &Bytes| !is_taken && looks_like_json(body);
                 if let Some(body) = body.ok().filter(is_message) {
@@ -282,7 +285,7 @@ impl Shared {
         }
     }
 
-    /// Opens the stream of the server's own messages, or the rest of another.
+    /// Opens the stream of unsolicited messages, or resumes another stream.
     pub(super) async fn open_stream(
         &self,
         last_id: Option<&Bytes>,
@@ -295,7 +298,7 @@ impl Shared {
         self.channel.exchange(&exchange).await
     }
 
-    /// Notes that the stream of the server's own messages is open, until the guard is dropped.
+    /// Marks the stream of unsolicited messages as open until the guard is dropped.
     pub(super) fn listening(&self) -> impl Drop + '_ {
         struct Listening<'l>(&'l AtomicUsize);
         impl Drop for Listening<'_> {
@@ -307,7 +310,7 @@ impl Shared {
         Listening(&self.listening)
     }
 
-    /// Notes that the server has answered the request for the stream of its own messages.
+    /// Records that the server has answered the request for the stream of unsolicited messages.
     pub(super) fn has_listened(&self) {
         self.listened.send_replace(true);
     }
@@ -324,7 +327,7 @@ impl Shared {
         self.channel.limit()
     }
 
-    /// The failure that an error without an id is.
+    /// The failure for an error without an id.
     pub(super) fn unaddressed(&self, body: &Bytes) -> RequestFailure {
         let in_session = lock(&self.handshake).session.is_some();
         let refusal = failure::unaddressed_error(body, in_session);
@@ -357,7 +360,7 @@ impl Shared {
         })
     }
 
-    /// A request without a message, in the session and revision of the handshake.
+    /// A request without a body, in the session and revision of the handshake.
     fn bare(&self, method: Method) -> Exchange {
         let Handshake { session, revision } = lock(&self.handshake).clone();
         let mut headers = HeaderMap::new();
@@ -378,7 +381,7 @@ impl Shared {
         }
     }
 
-    /// Takes the session that an answer gives. Once the handshake has ended it stays what it is.
+    /// Stores the session id of a response. After the handshake it no longer changes.
     fn learn_session(&self, response: &Response, era: Era) {
         let Some(session) = response.headers().get(SESSION) else {
             return;

@@ -1,9 +1,9 @@
-//! Certificates that an entry names: authorities, and certificates that servers present themselves.
+//! Trusts certificates named in a server's entry: authorities, and certificates that servers present themselves.
 //!
-//! Owns the one case that the verifier below cannot express. A self-signed certificate made with the usual commands says
-//! of itself that it is an authority, and a verifier refuses to take an authority for a server, even a trusted one. Where
-//! the server presents exactly a certificate that the entry names, that objection does not count; its name and its dates
-//! still do, and the server still proves that it has the key.
+//! Handles one case that the standard verifier cannot express. A self-signed certificate made with the usual commands
+//! declares itself an authority, and the verifier rejects an authority as a server certificate, even a trusted one. If
+//! the server presents exactly a certificate named in the entry, that objection is waived; its name, dates and proof of
+//! the key are still checked.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_name;
@@ -11,18 +11,17 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 
-/// What the verifier below says of an authority that presents itself as a server.
+/// The verifier's error for an authority used as a server certificate.
 const AUTHORITY_AS_SERVER: &str = "CaUsedAsEndEntity";
 
-/// Trusts what the verifier below trusts, and servers that present a named certificate.
+/// Trusts what the inner verifier trusts, and servers that present a named certificate.
 #[derive(Debug)]
 pub(super) struct Trusted<V> {
     pub(super) below: V,
     pub(super) named: Vec<CertificateDer<'static>>,
 }
 
-/// Whether a certificate was refused only because it says of itself that it is an authority. Dates are looked at before
-/// that is.
+/// Whether a certificate was rejected only because it declares itself an authority. Dates are checked before that.
 pub(super) fn is_authority_as_server(error: &CertificateError) -> bool {
     let CertificateError::Other(other) = error else {
         return false;

@@ -1,9 +1,9 @@
-//! What a server gets to see of the environment.
+//! Builds the environment of a server process.
 //!
-//! A server is somebody else's program, and environments are full of tokens. It gets the names every program needs,
-//! what TLS, proxies and package runners need, what its entry passes on by name, and what its entry sets. Of the families
-//! that package runners read, names that sound secret and addresses with a password in them are withheld; of proxies they
-//! are not, since a proxy that requires a login is of no use without it. This module must not read the environment itself.
+//! A server is a third-party program, and environments are full of tokens. It gets the variables every program needs,
+//! those of TLS, proxies and package runners, and those its entry passes on or sets. Of package runner settings, names
+//! that suggest a secret and URLs with a password are withheld; proxies keep their password, since they do not work
+//! without it. This module must not read the environment itself.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -11,13 +11,13 @@ use std::ffi::{OsStr, OsString};
 use super::StdioConnector;
 use crate::transport::{VariablePurpose, WithheldVariable};
 
-/// What every server may see.
+/// Variables every server gets.
 #[cfg(not(windows))]
 const BASE: &[&str] = &[
     "HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
 ];
 
-/// What every server may see: programs do not even start without some of these.
+/// Variables every server gets: some programs do not start without them.
 #[cfg(windows)]
 const BASE: &[&str] = &[
     "APPDATA",
@@ -49,10 +49,10 @@ const BASE: &[&str] = &[
     "WINDIR",
 ];
 
-/// Families of names that every server may see.
+/// Prefixes of variables every server gets.
 const BASE_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
-/// What TLS needs behind a company's own certificate authority: paths and switches.
+/// TLS settings needed behind a private certificate authority: paths and switches.
 const TLS: &[&str] = &[
     "CURL_CA_BUNDLE",
     "DENO_CERT",
@@ -68,7 +68,7 @@ const TLS: &[&str] = &[
     "SSL_CERT_FILE",
 ];
 
-/// The way to the network. Programs read either case.
+/// Proxies. Programs read either case.
 const PROXIES: &[&str] = &[
     "ALL_PROXY",
     "FTP_PROXY",
@@ -77,7 +77,7 @@ const PROXIES: &[&str] = &[
     "NO_PROXY",
 ];
 
-/// Where package runners and version managers have their files, and which daemon containers run under.
+/// Folders of package runners and version managers, and the daemon of container runtimes.
 const RUNNERS: &[&str] = &[
     "ASDF_DATA_DIR",
     "ASDF_DIR",
@@ -97,7 +97,7 @@ const RUNNERS: &[&str] = &[
     "VOLTA_HOME",
 ];
 
-/// Families of settings of package runners, in lowercase: npm reads its own in either case.
+/// Prefixes of package runner settings, in lowercase: npm accepts either case.
 const RUNNER_PREFIXES: &[&str] = &[
     "npm_config_",
     "pnpm_config_",
@@ -112,7 +112,7 @@ const RUNNER_PREFIXES: &[&str] = &[
 /// Tokens that package runners read for private registries.
 const REGISTRY_TOKENS: &[&str] = &["GH_TOKEN", "GITHUB_TOKEN", "NODE_AUTH_TOKEN", "NPM_TOKEN"];
 
-/// What decides which code runs, and no server gets unasked.
+/// Variables that decide which code runs; passed on only if the entry lists them.
 const CODE: &[&str] = &[
     "CONDA_PREFIX",
     "LD_LIBRARY_PATH",
@@ -124,7 +124,7 @@ const CODE: &[&str] = &[
     "VIRTUAL_ENV",
 ];
 
-/// Words in the name of a variable that holds a credential.
+/// Words in the names of variables that contain a credential.
 const CREDENTIALS: &[&str] = &[
     "apikey",
     "credential",
@@ -137,7 +137,7 @@ const CREDENTIALS: &[&str] = &[
     "token",
 ];
 
-/// The whole environment of the server, by name.
+/// The complete environment of the server.
 pub(super) fn of(connector: &StdioConnector) -> BTreeMap<OsString, OsString> {
     let mut environment = BTreeMap::new();
     for (name, value) in connector.base_env.iter() {
@@ -151,8 +151,8 @@ pub(super) fn of(connector: &StdioConnector) -> BTreeMap<OsString, OsString> {
     environment
 }
 
-/// The variables of the host that the server does not get, in order of their names. One whose value the entry sets under
-/// another name is not withheld.
+/// The variables of the host that are not passed to the server, ordered by name. One whose value the entry sets under
+/// another name does not count.
 pub(super) fn withheld(connector: &StdioConnector) -> Vec<WithheldVariable> {
     let is_given = |name: &OsStr, value: &OsStr| {
         let mut set = connector.env.iter();
@@ -220,7 +220,7 @@ fn is_runners(name: &OsStr) -> bool {
     })
 }
 
-/// Whether the name of a package runner's setting says that its value is secret.
+/// Whether the name of a package runner's setting suggests a secret value.
 fn sounds_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let inside = ["auth", "credential", "passw", "secret", "token"];
@@ -231,7 +231,7 @@ fn sounds_secret(name: &str) -> bool {
             .any(|word| words.contains(&word))
 }
 
-/// Whether a value has an address with a login in it: `https://user:password@host/`.
+/// Whether a value contains a URL with a password: `https://user:password@host/`.
 fn has_password(value: &OsStr) -> bool {
     let text = value.to_string_lossy();
     text.split("://").skip(1).any(|after| {
@@ -240,12 +240,12 @@ fn has_password(value: &OsStr) -> bool {
     })
 }
 
-/// Whether the value is a function that some shells export, and would run.
+/// Whether the value is an exported shell function, which some shells would run.
 fn is_function(value: &OsStr) -> bool {
     value.as_encoded_bytes().starts_with(b"()")
 }
 
-/// Whether it is the same variable: on Windows, case does not matter.
+/// Whether the names are equal; case-insensitive on Windows.
 fn same(name: &OsStr, other: &str) -> bool {
     if cfg!(windows) {
         name.eq_ignore_ascii_case(other)
@@ -254,7 +254,7 @@ fn same(name: &OsStr, other: &str) -> bool {
     }
 }
 
-/// The name as the key of a map, so that one variable is there once.
+/// The name as a map key, so that each variable occurs once.
 fn key(name: &OsStr) -> OsString {
     if cfg!(windows) {
         name.to_ascii_uppercase()
@@ -334,7 +334,7 @@ mod tests {
         );
     }
 
-    /// Names of these variables that pass, and those that are withheld although a server may need them.
+    /// Names of the variables that pass, and of those withheld although a server may need them.
     fn sorted(variables: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
         let mut connector = StdioConnector::new("npx");
         let pairs = variables.iter();
@@ -425,7 +425,7 @@ mod tests {
         .into_iter()
         .collect();
         connector.env_vars = vec!["LISTED_TOKEN".into()];
-        // The same token under the name that the server wants.
+        // The same token under the name that the server reads.
         connector.env = vec![("GITHUB_PERSONAL_ACCESS_TOKEN".into(), "ghp_1".into())];
         let found = withheld(&connector);
         let found: Vec<_> = found

@@ -1,37 +1,36 @@
-//! Lines out of a stream of bytes, in bounded memory.
+//! Splits a byte stream into lines, in bounded memory.
 //!
-//! Owns the buffer that is read into. Most lines are short: they are copied out, each into an allocation of its own
-//! size, so that the buffer is used again at once and a line kept for long keeps nothing else alive. A line that the
-//! buffer had to grow for takes the buffer with it instead, and a fresh one starts. The buffer never holds more than
-//! one line at its limit and one chunk. It must not look into lines.
+//! Most lines are short: each is copied into an allocation of its own size, so that the buffer is reused at once and a
+//! long-lived line retains nothing else. A line that made the buffer grow takes the buffer with it, and a new one is
+//! allocated. The buffer never holds more than one line at the limit and one chunk. Lines are not inspected.
 
 use bytes::Bytes;
 
-/// Splits what is read into lines.
+/// Splits appended bytes into lines of bounded length.
 #[derive(Debug)]
 pub struct Frames {
     buffer: Vec<u8>,
-    /// Where the first line that is not yet delivered begins.
+    /// Start of the first undelivered line.
     start: usize,
-    /// Up to where there is no line end that is not yet dealt with.
+    /// Everything before this offset is known to contain no unhandled line end.
     scanned: usize,
-    /// Whether the rest of the current line is thrown away.
+    /// Whether the rest of the current line is discarded.
     skipping: bool,
     limit: usize,
     chunk: usize,
 }
 
-/// What was found.
+/// Output of [`Frames::split`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
-    /// A line without its end, and not empty.
+    /// A non-empty line without its end.
     Line(Bytes),
-    /// The beginning of a line over the limit. The rest of it is thrown away as it comes.
+    /// The start of an oversized line. The rest is discarded as it arrives.
     Oversized(&'a [u8]),
 }
 
 impl Frames {
-    /// Lines of at most `limit` bytes, read in pieces of about `chunk` bytes.
+    /// Lines of at most `limit` bytes, read in chunks of about `chunk` bytes.
     pub fn new(limit: usize, chunk: usize) -> Self {
         Self {
             buffer: Vec::with_capacity(chunk),
@@ -43,12 +42,12 @@ impl Frames {
         }
     }
 
-    /// The buffer to append to, with room in it. [`split`](Self::split) has to follow.
+    /// The buffer to append to, with free capacity. Must be followed by [`split`](Self::split).
     pub fn room(&mut self) -> &mut Vec<u8> {
         if self.start > 0 {
             let rest = self.buffer.get(self.start..).unwrap_or_default();
             if self.buffer.capacity() > self.chunk && rest.len() <= self.chunk / 2 {
-                // A long line made the buffer grow; what is left does not need it.
+                // A long line made the buffer grow; the remainder does not need it.
                 let mut small = Vec::with_capacity(self.chunk);
                 small.extend_from_slice(rest);
                 self.buffer = small;
@@ -59,8 +58,8 @@ impl Frames {
             self.start = 0;
         }
         if self.buffer.len() == self.buffer.capacity() {
-            // In large steps, since an allocator may keep each piece that was outgrown; what is not written to costs nothing.
-            // But never past what one line at its limit can need.
+            // Grows in large steps, since an allocator may retain each outgrown buffer and untouched memory costs
+            // nothing. But never beyond the need of one line at the limit.
             let most = self.limit.saturating_add(self.chunk);
             let wanted = self.buffer.capacity().saturating_mul(4).min(most);
             let more = wanted.saturating_sub(self.buffer.len());
@@ -69,7 +68,7 @@ impl Frames {
         &mut self.buffer
     }
 
-    /// Delivers every line that is complete by now.
+    /// Delivers every line that is complete.
     pub fn split(&mut self, mut deliver: impl FnMut(Frame<'_>)) {
         while let Some(end) = self.next_line_end() {
             let begin = std::mem::replace(&mut self.start, end + 1);
@@ -98,7 +97,7 @@ impl Frames {
         }
     }
 
-    /// The line that the stream broke off in, if there is one.
+    /// The unterminated last line, if there is one.
     pub fn rest(&self) -> Option<&[u8]> {
         let rest = without_return(self.buffer.get(self.start..)?);
         (!rest.is_empty()).then_some(rest)
@@ -109,9 +108,9 @@ impl Frames {
         Some(self.scanned + memchr::memchr(b'\n', unseen)?)
     }
 
-    /// The first `length` bytes with the buffer they are in; what follows their line moves to a fresh one.
+    /// Returns the first `length` bytes together with the buffer; the bytes after that line move to a new one.
     ///
-    /// The line is at least as long as what follows it, so that moving costs no more than having read the line.
+    /// The line is at least as long as the bytes after it, so moving them costs no more than reading the line did.
     fn give_away(&mut self, length: usize) -> Bytes {
         let rest = self.buffer.get(self.start..).unwrap_or_default();
         let mut fresh = Vec::with_capacity(rest.len().max(self.chunk));
@@ -151,7 +150,7 @@ mod tests {
         Oversized(usize),
     }
 
-    /// Feeds the stream in pieces and returns what came out; the buffer stays within its bound all the time.
+    /// Feeds the stream in pieces and returns the output, checking the bound of the buffer throughout.
     fn feed(limit: usize, chunk: usize, stream: &[u8], pieces: &[usize]) -> Vec<Seen> {
         let mut frames = Frames::new(limit, chunk);
         let mut seen = Vec::new();
@@ -179,7 +178,7 @@ mod tests {
         seen
     }
 
-    /// The same by the definition, over the whole stream.
+    /// The expected output by definition, over the whole stream.
     fn expected(limit: usize, stream: &[u8]) -> Vec<Seen> {
         let mut lines: Vec<&[u8]> = stream.split(|byte| *byte == b'\n').collect();
         let unfinished = lines.pop().unwrap_or_default();

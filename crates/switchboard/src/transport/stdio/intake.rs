@@ -1,9 +1,9 @@
-//! What the server writes, taken in line by line.
+//! Reads the server's output line by line.
 //!
-//! Owns the pipe and its buffer. Exactly one party reads at a time. Usually it is the task in [`Intake::read`]; but
-//! whoever has just written a request may look, once, whether the answer is there already. Where the server runs as soon
-//! as it is written to, because it shares a core with us, it is, and the answer costs neither a wait nor a switch of
-//! tasks. Where it never is, hardly anybody looks. This module must not know what a line says.
+//! Owns the pipe and its buffer. Only one reader is active at a time, usually the task in [`Intake::read`]. A sender
+//! that has just written a request may try one early read: if the server shares a core with us, it often has answered
+//! already, which saves a wakeup and a task switch. Where early reads rarely succeed, they are rarely tried. Lines are
+//! not inspected.
 
 use std::future::poll_fn;
 use std::io;
@@ -19,12 +19,12 @@ use super::system::Inlet;
 use super::writer::Writer;
 use crate::transport::Inbound;
 
-/// How much of the server's output is read at once: what a pipe holds.
+/// Bytes read at once: the capacity of a pipe.
 const CHUNK: usize = 64 * 1024;
 
 /// The receiving side of a link.
 pub(super) struct Intake {
-    /// `None` when nothing more is delivered.
+    /// `None` once the link delivers nothing more.
     reading: Mutex<Option<Reading>>,
     early_reads: EarlyReads,
     limit: usize,
@@ -38,7 +38,7 @@ struct Reading {
 }
 
 impl Intake {
-    /// Delivers lines of at most `limit` bytes, and tells the writer that so many answers have come.
+    /// Delivers lines of at most `limit` bytes, and reports the number of answers to the writer.
     pub(super) fn new(
         inlet: Inlet,
         limit: usize,
@@ -55,7 +55,7 @@ impl Intake {
         }
     }
 
-    /// Delivers what the server writes, line by line, until its output ends.
+    /// Delivers the server's output line by line until it ends.
     pub(super) async fn read(&self) -> io::Result<()> {
         poll_fn(|context| self.poll_read(context)).await
     }
@@ -74,31 +74,31 @@ impl Intake {
         }
     }
 
-    /// Whether a request that is about to go out is one of many, by how answers came lately.
+    /// Whether the next request is one of many concurrent ones, judged by recent answers.
     pub(super) fn is_one_of_many(&self) -> bool {
         self.early_reads.is_one_of_many()
     }
 
-    /// Delivers what is there already, if somebody who has just written has reason to hope for it.
+    /// Early read: delivers what is available, if the statistics make an answer likely.
     pub(super) fn look(&self) {
         if !self.early_reads.is_worth_a_look() {
             return;
         }
-        // Whoever reads now finds the answer.
+        // If another reader holds the lock, it will find the answer.
         let Ok(mut reading) = self.reading.try_lock() else {
             return;
         };
         let Some(Reading { inlet, frames }) = &mut *reading else {
             return;
         };
-        // The end of the output, and whatever else is wrong with it, is left for the task to find.
+        // End of output and errors are left to the task.
         if let Ok(1..) = inlet.read_now(frames.room()) {
             self.early_reads.was_good();
             self.deliver(frames);
         }
     }
 
-    /// Delivers nothing from now on.
+    /// Stops delivering.
     pub(super) fn close(&self) {
         *self.reading() = None;
     }
@@ -112,40 +112,40 @@ impl Intake {
                 Frame::Oversized(start) => self.inbound.oversized(start, self.limit),
             }
         });
-        // One caller whose server says something besides its answer is no crowd.
+        // A single in-flight request whose server also emits notifications is not concurrency.
         if count > 0 && self.writer.answered(count) > 1 && count > 1 {
             self.early_reads.many_wait();
         }
     }
 
     fn reading(&self) -> MutexGuard<'_, Option<Reading>> {
-        // Should a listener panic, the lines that it did not get are not delivered a second time.
+        // If a listener panics, the lines it did not get are not delivered again.
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether an answer is to be hoped for, by how it went lately. All of it are hints: what is lost between two threads
-/// costs a look too many or too few.
+/// Statistics that predict whether an early read finds an answer. Only hints: a lost update between threads costs one
+/// read too many or too few.
 #[derive(Debug, Default)]
 struct EarlyReads {
-    /// Looks since the last that found something, and requests that did without one.
+    /// Early reads since the last success, skipped ones included.
     in_vain: AtomicU32,
-    /// Looks that found something.
+    /// Successful early reads.
     found: AtomicU32,
-    /// Whether the next answer is waited for.
+    /// Whether the next early read is skipped.
     waits: AtomicBool,
-    /// For how many requests many are taken to call at once.
+    /// Number of further requests treated as concurrent.
     crowd: AtomicU32,
 }
 
 impl EarlyReads {
-    /// After so many looks in vain, hardly anybody looks any more.
+    /// After this many failed early reads, they become rare.
     const TRIES: u32 = 8;
-    /// Then it is one in so many.
+    /// Then one in this many requests tries one.
     const SELDOM: u32 = 8;
-    /// Whoever finds every answer at once never lets another task run. After so many, one is waited for.
+    /// Early reads that always succeed would never let another task run. After this many, one is skipped.
     const ROW: u32 = 16;
-    /// Where answers come several at a time, many wait for theirs, and are served best together, for so many requests.
+    /// Answers that arrive several at a time indicate concurrent requests, for this many further requests.
     const CROWD: u32 = 64;
 
     fn is_worth_a_look(&self) -> bool {
@@ -180,7 +180,7 @@ impl EarlyReads {
 mod tests {
     use super::*;
 
-    /// How many of so many requests are followed by a look.
+    /// Number of early reads for that many requests.
     fn looks(early_reads: &EarlyReads, requests: u32, finds: bool) -> usize {
         let looks = (0..requests).filter(|_| {
             let looks = early_reads.is_worth_a_look();
@@ -226,7 +226,7 @@ mod tests {
         use super::super::*;
         use crate::transport::{Closed, RequestFailure};
 
-        /// Notes every line, and looks for more from within, as a listener may that sends something.
+        /// Records every line, and tries an early read from within, as a listener that sends may do.
         #[derive(Default)]
         struct Noted {
             lines: Mutex<Vec<String>>,
@@ -292,7 +292,7 @@ mod tests {
                 .write_all(b"far too long for a line\nfive\n")
                 .unwrap();
             drop(server);
-            // Whoever looks at the end leaves it to the task.
+            // An early read at the end of the output leaves it to the task.
             intake.look();
             intake.look();
             reading.await.unwrap().unwrap();
@@ -316,7 +316,7 @@ mod tests {
         async fn nothing_comes_after_the_end() {
             let (intake, mut server, noted) = intake();
             intake.close();
-            // Nobody reads it, which is what makes the write fail.
+            // There is no reader, which makes the write fail.
             assert!(server.write_all(b"late\n").is_err());
             intake.look();
             intake.read().await.unwrap();

@@ -1,8 +1,7 @@
-//! The open link: its tasks, and how it ends.
+//! The open stdio link: its tasks, and its shutdown.
 //!
-//! Owns four tasks, which end with the link: one reads messages, one reads what the server writes for people, one goes
-//! on writing when the pipe is full, one watches over the end. The process itself belongs to `system`. This module
-//! must not start, signal or reap anything by itself.
+//! Owns four tasks that end with the link: reading messages, reading stderr, writing when the pipe is full, and
+//! watching for the end. The process itself belongs to `system`; this module must not spawn, signal or reap.
 
 use std::future::Future;
 use std::io;
@@ -28,30 +27,29 @@ use crate::transport::{
     TransportError, TransportErrorKind, sending, sent,
 };
 
-/// How much of standard error is read at once, and how long one of its lines may be.
+/// Bytes of stderr read at once, and the maximum length of one of its lines.
 const DIAGNOSTIC_CHUNK: usize = 8 * 1024;
 
-/// How long a server that closed its output may take to end, for its status to be known.
+/// How long to wait for the exit status of a server that closed its output.
 const STATUS_WAIT: Duration = Duration::from_millis(250);
 
-/// How long output may take to end once the process has: a process that got away may hold it open.
+/// How long output may take to end once the process has exited: an escaped descendant may hold it open.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// How long the last messages may take before the server's input is closed.
+/// How long pending messages may take before the server's input is closed.
 const LAST_MESSAGES: Duration = Duration::from_millis(250);
 
-/// How much longer than its grace the end may take before it is forced from here.
+/// How long after its grace period the process is killed from here.
 const END_SLACK: Duration = Duration::from_secs(8);
 
-/// A link to a child process.
 pub(super) struct StdioLink {
     shared: Arc<Shared>,
-    /// Turns true when the link has ended and said so.
+    /// Becomes true when the link has ended and reported so.
     over: watch::Receiver<bool>,
     longest_end: Duration,
     /// Whether the program may install the server first.
     may_install: bool,
-    /// Whether the server has taken part in the handshake: then nothing is being installed.
+    /// Whether the handshake has taken place: then nothing is being installed.
     has_opened: AtomicBool,
     tasks: [AbortHandle; 4],
 }
@@ -65,7 +63,7 @@ struct Shared {
 }
 
 impl StdioLink {
-    /// Begins to read and write.
+    /// Starts reading and writing.
     pub(super) fn open(
         started: Started,
         connector: &StdioConnector,
@@ -99,7 +97,7 @@ impl StdioLink {
         let (over, over_receiver) = watch::channel(false);
         let drain = tokio::spawn(Arc::clone(&writer).drain());
         let diagnostics = tokio::spawn(read_diagnostics(stderr, Arc::clone(&shared.inbound)));
-        // A task of its own, so that a message wakes nothing but what reads it.
+        // A separate task, so that a message wakes only its reader.
         let reading = Arc::clone(&shared);
         let messages = tokio::spawn(async move { reading.intake.read().await });
         let helpers = [&drain, &diagnostics].map(JoinHandle::abort_handle);
@@ -163,7 +161,7 @@ impl Link for StdioLink {
         async move {
             shared.closing.store(true, Ordering::Relaxed);
             shared.process.end();
-            // A server that does not read loses what it has not read.
+            // Messages that the server has not read by then are lost.
             let _ = timeout(LAST_MESSAGES, shared.writer.flushed()).await;
             shared.writer.end(closed_by_us());
             if timeout(self.longest_end, shared.process.gone())
@@ -173,7 +171,7 @@ impl Link for StdioLink {
                 shared.process.kill();
                 let _ = timeout(LAST_WORDS, shared.process.gone()).await;
             }
-            // The task that says so has waits of its own; if it is gone, so is the link.
+            // The task that reports the end has its own timeouts; if it is gone, so is the link.
             let _ = timeout(2 * LAST_WORDS, over.wait_for(|over| *over)).await;
         }
         .boxed()
@@ -217,7 +215,7 @@ impl Drop for StdioLink {
 }
 
 impl Shared {
-    /// Waits until the link ends, by whatever comes first, and says how it ended. Nothing is delivered after that.
+    /// Waits until the link ends for any reason, and reports how. Nothing is delivered after that.
     async fn watch(
         &self,
         messages: JoinHandle<io::Result<()>>,
@@ -244,12 +242,12 @@ impl Shared {
                 Closed::ByServer
             }
             Ending::Input(error) if self.closing.load(Ordering::Relaxed) => {
-                // Closing the input was our own doing, and the server takes its time.
+                // This side closed the input, and the server may take its time.
                 self.read_to_the_end(&mut messages).await;
                 Closed::Broken(error.to_string())
             }
             Ending::Input(error) => {
-                // A process that dies closes its input first. If it does not die, it cannot be served any longer.
+                // A dying process closes its input first. If it does not die, it can no longer be served.
                 let both = async { tokio::join!(&mut messages, self.process.ended()) };
                 let _ = timeout(LAST_WORDS, both).await;
                 Closed::Broken(error.to_string())
@@ -264,7 +262,7 @@ impl Shared {
         self.process.end();
         self.writer.end(TransportError::new(
             TransportErrorKind::Closed,
-            "the server has ended",
+            "the server has exited",
         ));
         if timeout(STATUS_WAIT, &mut diagnostics).await.is_err() {
             diagnostics.abort();
@@ -275,7 +273,7 @@ impl Shared {
         exit.and_then(Exit::closed).unwrap_or(by_server)
     }
 
-    /// Goes on reading while the process ends, and a little longer.
+    /// Continues reading until shortly after the process has ended.
     async fn read_to_the_end(&self, messages: impl Future) {
         let a_little_longer = async {
             self.process.gone().await;
@@ -288,17 +286,16 @@ impl Shared {
     }
 }
 
-/// What ended first.
 enum Ending {
-    /// The server's output.
+    /// The server's output ended.
     Output(io::Result<()>),
-    /// The server's main process.
+    /// The server's main process exited.
     Process,
-    /// The way into the server's input.
+    /// The server's input was closed, or writing to it failed.
     Input(TransportError),
 }
 
-/// Delivers what the server writes for people, until that ends or breaks.
+/// Delivers lines of stderr until it ends or fails.
 async fn read_diagnostics(mut stderr: impl AsyncRead + Unpin, inbound: Arc<dyn Inbound>) {
     let mut frames = Frames::new(DIAGNOSTIC_CHUNK, DIAGNOSTIC_CHUNK);
     while let Ok(1..) = stderr.read_buf(frames.room()).await {
@@ -310,7 +307,7 @@ async fn read_diagnostics(mut stderr: impl AsyncRead + Unpin, inbound: Arc<dyn I
             inbound.diagnostic(&String::from_utf8_lossy(line));
         });
     }
-    // The last words of a crash often have no line end.
+    // The last line of a crash often lacks a line end.
     if let Some(rest) = frames.rest() {
         inbound.diagnostic(&String::from_utf8_lossy(rest));
     }

@@ -1,20 +1,20 @@
-//! Which file is started, found before anything is, so that a wrong name is told from a server that fails.
+//! Resolves the program of a server to a file before it is started, so that a wrong name is reported as such.
 //!
-//! Looks at files and must not start any.
+//! Only inspects files; must not start any.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::transport::{TransportError, TransportErrorKind};
 
-/// Where programs are when there is no `PATH`.
+/// Search path if `PATH` is not set.
 const DEFAULT_PATH: &str = if cfg!(windows) { "" } else { "/usr/bin:/bin" };
 
-/// How many folders an error names.
+/// Maximum number of folders listed in an error.
 const FOLDERS_SHOWN: usize = 8;
 
-/// Finds the file of a program as the server's own environment would: a name in the folders of `path`, anything with
-/// a separator from the folder the server starts in.
+/// Resolves a program as the server's own environment would: a bare name in the folders of `path`, anything with a
+/// separator relative to the server's working directory.
 pub(super) fn find(
     program: &Path,
     path: Option<&OsStr>,
@@ -36,19 +36,19 @@ pub(super) fn find(
             Some(Err(error)) => Err(error),
             None => Err(TransportError::new(
                 TransportErrorKind::ProgramNotFound,
-                format!("there is no program {}", file.display()),
+                format!("the program {} does not exist", file.display()),
             )),
         };
     }
     if program.as_os_str().is_empty() {
         return Err(TransportError::new(
             TransportErrorKind::ProgramNotFound,
-            "no program is named",
+            "the program name is empty",
         ));
     }
 
     let path = path.unwrap_or(OsStr::new(DEFAULT_PATH));
-    // An empty entry would mean the current folder, where a repository could lay its own `npx`.
+    // An empty entry would mean the current folder, where a repository could place its own `npx`.
     let folders: Vec<PathBuf> = std::env::split_paths(path)
         .filter(|folder| !folder.as_os_str().is_empty())
         .map(|folder| from.join(folder))
@@ -64,7 +64,7 @@ pub(super) fn find(
     Err(obstacle.unwrap_or_else(|| not_found(program, &folders)))
 }
 
-/// Why the system did not start a program that was found.
+/// Describes why the system refused to start a resolved program.
 pub(super) fn refused(file: &Path, error: &std::io::Error) -> TransportError {
     let file = file.display();
     let (kind, message) = match error.kind() {
@@ -84,7 +84,7 @@ pub(super) fn refused(file: &Path, error: &std::io::Error) -> TransportError {
         ),
         _ if is_wrong_format(error) => (
             TransportErrorKind::ProgramNotExecutable,
-            format!("{file} cannot be run: it is no program for this system"),
+            format!("{file} cannot be run: it is not an executable for this system"),
         ),
         _ => (
             TransportErrorKind::Spawn,
@@ -94,7 +94,7 @@ pub(super) fn refused(file: &Path, error: &std::io::Error) -> TransportError {
     TransportError::new(kind, message)
 }
 
-/// The program at that place, an obstacle, or nothing at all.
+/// The program at that path, the reason why it cannot run, or `None` if there is none.
 #[cfg(unix)]
 fn examine(file: &Path) -> Option<Result<PathBuf, TransportError>> {
     let not_executable = |why: &str| {
@@ -113,7 +113,7 @@ fn examine(file: &Path) -> Option<Result<PathBuf, TransportError>> {
     Some(Ok(file.to_owned()))
 }
 
-/// The program at that place, with any of the extensions programs have.
+/// The program at that path, with any of the executable extensions.
 #[cfg(not(unix))]
 fn examine(file: &Path) -> Option<Result<PathBuf, TransportError>> {
     const EXTENSIONS: [&str; 4] = ["exe", "com", "bat", "cmd"];
@@ -152,7 +152,7 @@ fn is_wrong_format(error: &std::io::Error) -> bool {
 }
 
 fn not_found(program: &Path, folders: &[PathBuf]) -> TransportError {
-    let shown: Vec<String> = folders
+    let listed: Vec<String> = folders
         .iter()
         .take(FOLDERS_SHOWN)
         .map(|folder| folder.display().to_string())
@@ -162,12 +162,12 @@ fn not_found(program: &Path, folders: &[PathBuf]) -> TransportError {
         more => format!(" and {more} more"),
     };
     let program = program.display();
-    let message = if shown.is_empty() {
+    let message = if listed.is_empty() {
         format!("the program `{program}` was not found: the server's PATH is empty")
     } else {
         format!(
             "the program `{program}` was not found in the server's PATH: {}{more}",
-            shown.join(", ")
+            listed.join(", ")
         )
     };
     TransportError::new(TransportErrorKind::ProgramNotFound, message)
@@ -180,7 +180,8 @@ mod tests {
 
     use super::*;
 
-    /// A folder with `bin/tool` (runs), `other/tool` (does not), `bin/folder/` and `local/tool` (runs).
+    /// A folder with `bin/tool` (executable), `other/tool` (not executable), `bin/folder/` and `local/tool`
+    /// (executable).
     fn machine() -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("bin/folder")).unwrap();
@@ -260,13 +261,13 @@ mod tests {
             "",
             Some("~/bin"),
             None,
-            Err((ProgramNotFound, "no program is named")),
+            Err((ProgramNotFound, "the program name is empty")),
         );
         check(
             "./tol",
             None,
             Some("~/local"),
-            Err((ProgramNotFound, "there is no program ~/local/./tol")),
+            Err((ProgramNotFound, "the program ~/local/./tol does not exist")),
         );
         check(
             "tool",

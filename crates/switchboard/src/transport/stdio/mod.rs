@@ -1,17 +1,16 @@
-//! A server as a child process: newline-delimited JSON over its standard input and output.
+//! Stdio transport: a server as a child process, with newline-delimited JSON over its standard input and output.
 //!
 //! | where | what |
 //! |---|---|
-//! | `lookup`, `environment` | which file is started, and what it sees |
-//! | `unix/`, `windows` | starting and ending the process, with a supervisor or without |
-//! | `frames`, `intake` | lines out of what the server writes |
-//! | `writer` | messages into what the server reads |
-//! | `runner`, `npx` | programs that install a server before they start it; where npx puts it |
-//! | `link` | the open link, and how it ends |
-//! | `program` | a program that is no server, started and ended the same way |
+//! | `lookup`, `environment` | resolving the program, and its environment |
+//! | `unix/`, `windows` | starting and ending the process, with or without a supervisor |
+//! | `frames`, `intake` | reading lines of output |
+//! | `writer` | writing messages to its input |
+//! | `runner`, `npx` | package runners, which install a server before they start it; the npx cache |
+//! | `link` | the open link, and its shutdown |
+//! | `program` | a program that is not a server, started and ended the same way |
 //!
-//! Nothing here reads the environment of this process, and no shell is involved. What a line says is no concern of
-//! this module.
+//! Nothing here reads the environment of this process, uses a shell or inspects messages.
 
 mod environment;
 pub(crate) mod frames;
@@ -48,62 +47,63 @@ use crate::transport::{
 
 pub use program::{Program, ProgramEnd};
 
-/// The launch for one stdio server.
+/// Connector for a stdio server.
 #[derive(Clone)]
 pub struct StdioConnector {
-    /// The program: a name that is looked up in the server's `PATH`, or a path, from `cwd` if it is relative.
+    /// The program: a name looked up in the server's `PATH`, or a path, relative to `cwd` unless absolute.
     pub program: PathBuf,
-    /// Its arguments, passed as they are.
+    /// Its arguments, passed unchanged.
     pub args: Vec<OsString>,
-    /// Variables of the entry, over all others.
+    /// Variables set by the entry, which override all others.
     pub env: Vec<(String, Secret)>,
-    /// Names of variables to pass on from `base_env`.
+    /// Names of variables passed on from `base_env`.
     pub env_vars: Vec<String>,
-    /// Whether all of `base_env` is passed on, and not only the names every program needs.
+    /// Whether all of `base_env` is passed on, not only what every program needs.
     pub inherit_env: bool,
     /// The environment of the host.
     pub base_env: Arc<[(OsString, OsString)]>,
-    /// The folder to start in; `None` is that of the host.
+    /// Working directory; `None` for that of the host.
     pub cwd: Option<PathBuf>,
-    /// The supervisor to start the server under. Without one, its process group and the parent-death signal have to do.
+    /// Supervisor to start the server under. Without one, process group and parent-death signal are the fallback.
     pub supervisor: Option<SupervisorCommand>,
-    /// What the server may do; `None` is everything the user may. Anything else needs a supervisor.
+    /// Sandbox policy, which requires a supervisor; `None` to run without a sandbox.
     pub sandbox: Option<Policy>,
-    /// How large messages may be.
+    /// Size limits of messages.
     pub limits: StdioLimits,
-    /// How long the server may take to end.
+    /// Grace periods of the shutdown.
     pub grace: Grace,
 }
 
-/// How a supervisor is started: a program that calls [`supervisor::run`](crate::supervisor::run) when it gets these arguments.
+/// Command that starts a supervisor: a program that calls [`supervisor::run`](crate::supervisor::run) on these
+/// arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SupervisorCommand {
-    /// The program, usually that of the host itself. An absolute path.
+    /// Absolute path of the program, usually the host itself.
     pub program: PathBuf,
-    /// The arguments that make it a supervisor.
+    /// Arguments that turn it into a supervisor.
     pub args: Vec<OsString>,
 }
 
-/// How large messages may be.
+/// Size limits of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StdioLimits {
-    /// One message, in either direction.
+    /// Maximum size of one message, in either direction.
     pub max_message_bytes: usize,
-    /// All messages that wait because the server does not read. More are refused.
+    /// Maximum bytes queued while the server does not read. Further messages are rejected.
     pub max_queued_bytes: usize,
 }
 
-/// How long a server may take to end, in the steps of the specification.
+/// Grace periods of a shutdown, in the steps of the specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grace {
-    /// After its input was closed, before it is told to end.
+    /// From closing its input to SIGTERM.
     pub after_close: Duration,
-    /// After it was told to end, before it is killed.
+    /// From SIGTERM to SIGKILL.
     pub after_terminate: Duration,
 }
 
 impl StdioConnector {
-    /// A server with no arguments and an empty environment, unsupervised, within the default limits.
+    /// A server without arguments, environment or supervisor, with default limits.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),
@@ -177,7 +177,7 @@ impl Connector for StdioConnector {
     }
 }
 
-/// Arguments and values may hold secrets, so their number has to do.
+/// Arguments and values may be secrets, so only their number is printed.
 impl fmt::Debug for StdioConnector {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
@@ -193,35 +193,32 @@ impl fmt::Debug for StdioConnector {
     }
 }
 
-/// All it takes to start the process, decided.
+/// Everything needed to start the process, validated.
 struct Launch {
     program: PathBuf,
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
     cwd: Option<PathBuf>,
-    #[cfg_attr(
-        not(unix),
-        expect(dead_code, reason = "there are no supervisors there")
-    )]
+    #[cfg_attr(not(unix), expect(dead_code, reason = "supervisors are Unix only"))]
     supervisor: Option<SupervisorCommand>,
-    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no sandboxes there"))]
+    #[cfg_attr(not(unix), expect(dead_code, reason = "sandboxes are Linux only"))]
     sandbox: Option<Policy>,
     grace: Grace,
-    /// How long a package runner may go on; zero for any other program.
+    /// How long a package runner may continue; zero for any other program.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "supervisors are Unix only"))]
+    to_finish: Duration,
+    /// Mark in the environment of the process, by which its descendants are found; `None` for servers.
     #[cfg_attr(
         not(unix),
-        expect(dead_code, reason = "there are no supervisors there")
+        expect(dead_code, reason = "process environments are readable on Unix only")
     )]
-    to_finish: Duration,
-    /// What the environment of everything that it starts is marked with, where that is how they are found.
-    #[cfg_attr(not(unix), expect(dead_code, reason = "nobody can look there"))]
     mark: Option<String>,
 }
 
 impl Launch {
     fn new(connector: &StdioConnector) -> Result<Self, TransportError> {
         if connector.sandbox.is_some() {
-            // A host that confined a thread of its own could not set it free again, so it takes a supervisor.
+            // A confined thread of the host could not be freed again, so a sandbox requires a supervisor.
             match &connector.supervisor {
                 Some(_) if cfg!(target_os = "linux") => {}
                 Some(_) => return Err(SandboxError::NotHere.into()),
@@ -234,17 +231,17 @@ impl Launch {
         for (name, value) in &env {
             let bytes = name.as_encoded_bytes();
             if bytes.is_empty() || bytes.contains(&b'=') || has_nul(name) {
-                return invalid(format!("no variable can be named {:?}", name.display()));
+                return invalid(format!("invalid variable name {:?}", name.display()));
             }
             if has_nul(value) {
                 return invalid(format!(
-                    "the variable {} holds a NUL character",
+                    "the variable {} contains a NUL character",
                     name.display()
                 ));
             }
         }
         if let Some(index) = connector.args.iter().position(|arg| has_nul(arg)) {
-            return invalid(format!("argument {} holds a NUL character", index + 1));
+            return invalid(format!("argument {} contains a NUL character", index + 1));
         }
         let paths = [Some(&connector.program), connector.cwd.as_ref()];
         if let Some(path) = paths
@@ -252,7 +249,7 @@ impl Launch {
             .flatten()
             .find(|path| has_nul(path.as_os_str()))
         {
-            return invalid(format!("no file can be named {:?}", path.display()));
+            return invalid(format!("invalid file name {:?}", path.display()));
         }
         Ok(Self {
             program: connector.program.clone(),
@@ -271,7 +268,7 @@ impl Launch {
         })
     }
 
-    /// Looks the program up. This touches the disk.
+    /// Resolves the program. Blocks on disk access.
     fn find_program(&self) -> Result<PathBuf, TransportError> {
         let path = self
             .env
@@ -282,19 +279,19 @@ impl Launch {
     }
 }
 
-/// Systems end texts at a NUL, so none can be passed on.
+/// Strings passed to the system end at a NUL, so none may contain one.
 fn has_nul(text: &OsStr) -> bool {
     text.as_encoded_bytes().contains(&0)
 }
 
-/// How far the life of a process has come.
+/// Lifecycle of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Life {
-    /// It runs, as far as anybody knows.
+    /// It runs, as far as is known.
     Running,
-    /// The server's main process has ended; others of its tree may not have.
+    /// The main process has exited; descendants may still run.
     Ended(Exit),
-    /// Nothing is left.
+    /// No process is left.
     Gone(Exit),
 }
 
@@ -307,13 +304,12 @@ impl Life {
     }
 }
 
-/// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Exit {
     Status(i32),
-    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no signals there"))]
+    #[cfg_attr(not(unix), expect(dead_code, reason = "signals are Unix only"))]
     Signal(i32),
-    /// Whoever could have told has ended too.
+    /// The exit status was lost, for example with the supervisor.
     Unknown,
 }
 

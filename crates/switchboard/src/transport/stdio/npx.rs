@@ -1,8 +1,8 @@
-//! Where npx keeps the package that it runs.
+//! Locates the folder in which npx installs a package.
 //!
-//! npx installs into `<cache>/_npx/<hash>`, one folder for each set of packages, and never repairs a folder whose install
-//! was interrupted. Owns how npx names that folder; looks at the arguments and the environment of the server, and at
-//! `~/.npmrc` for a cache that was moved. Changes nothing.
+//! npx installs into `<cache>/_npx/<hash>`, one folder per set of packages, and never repairs a folder whose
+//! installation was interrupted. Derives that folder from the arguments and environment of the server, and from
+//! `~/.npmrc` for a moved cache. Changes nothing.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -14,7 +14,7 @@ use super::runner::{self, STARTERS};
 use super::{StdioConnector, environment};
 use crate::transport::InstalledPackage;
 
-/// Options of npx that take the next word as their value, besides those that name packages.
+/// Options of npx that take the next word as their value, except those that name packages.
 const WITH_VALUE: &[&str] = &[
     "--cache",
     "--call",
@@ -29,8 +29,8 @@ const WITH_VALUE: &[&str] = &[
     "-w",
 ];
 
-/// The package that the server's npx runs, and the folder it is installed in. `None` for any other program, for folders
-/// in place of packages, and where the cache cannot be told.
+/// The package that the server's npx runs, and its folder. `None` for any other program, for folders in place of
+/// packages, and if the cache is unknown.
 pub(super) fn installed(connector: &StdioConnector) -> Option<InstalledPackage> {
     let words = runner::words(&connector.args);
     let name = runner::base_name(&connector.program.to_string_lossy());
@@ -52,7 +52,7 @@ pub(super) fn installed(connector: &StdioConnector) -> Option<InstalledPackage> 
     })
 }
 
-/// The arguments of npx, however it is started.
+/// The arguments of npx, whichever way it is started.
 fn arguments<'a>(name: &str, words: &'a [String]) -> Option<&'a [String]> {
     match name {
         "npx" => Some(words),
@@ -126,7 +126,7 @@ fn hash(packages: &[&str]) -> String {
     hex.collect()
 }
 
-/// npm's cache: by the environment, else by the user's `.npmrc`, else where npm puts it.
+/// npm's cache: from the environment, else from the user's `.npmrc`, else npm's default.
 fn cache(environment: &BTreeMap<OsString, OsString>) -> Option<PathBuf> {
     let set = environment
         .iter()
@@ -176,7 +176,7 @@ mod tests {
 
     use std::sync::Arc;
 
-    /// The folder names are those that npm 10 makes.
+    /// The folder names are those created by npm 10.
     #[test]
     fn the_folder_is_the_one_npx_uses() {
         let everything = Some((

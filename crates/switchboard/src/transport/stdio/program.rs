@@ -1,7 +1,7 @@
-//! A program that is no server: started as servers are, read to its end, and ended with all it has started.
+//! Runs a program that is not a server: started like a server, read to its end, and ended with its descendants.
 //!
-//! Owns the reading. Its input is empty. Once its main process has ended, what that left running is ended too, so that
-//! nobody waits for a pipe that somebody in the background holds.
+//! Its input is empty. Once its main process has exited, its remaining descendants are killed, so that a background
+//! process that holds a pipe open blocks no reader.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,40 +14,40 @@ use super::system::{self, Process};
 use super::{Exit, Launch, StdioConnector};
 use crate::transport::TransportError;
 
-/// How much is read at once.
+/// Bytes read at once.
 const CHUNK: usize = 32 * 1024;
 
-/// How long output may still come once nothing of the program is left, as far as anybody can see.
+/// How long output may still arrive once no process of the program is found.
 const LAST_WORDS: Duration = Duration::from_millis(250);
 
-/// The variable that marks what the program starts, the same that a supervisor uses.
+/// Environment variable that marks its descendants, the same one a supervisor uses.
 #[cfg(unix)]
 const MARK: &str = crate::supervisor::wire::MARK;
 #[cfg(not(unix))]
 const MARK: &str = "SWITCHBOARD_SERVER_ID";
 
-/// A program that runs. Dropping it ends it, and all it has started.
+/// A running program. Dropping it kills it with its descendants.
 pub struct Program {
     process: Process,
     output: Source,
     complaints: Source,
-    /// Until when output may come, once the program has gone.
+    /// Deadline for output once the program has gone.
     last_words: Option<Instant>,
 }
 
-/// How a program ended.
+/// Exit status of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgramEnd {
-    /// With this status.
+    /// Exited with this status.
     Exited(i32),
-    /// By this signal.
+    /// Killed by this signal.
     Signalled(i32),
-    /// Nobody can tell.
+    /// The status is not available.
     Unknown,
 }
 
 impl StdioConnector {
-    /// Starts the program as one that is no server. Dropping the future ends whatever was begun.
+    /// Starts it as a program that is not a server. Dropping the future undoes what was started.
     pub async fn run(&self) -> Result<Program, TransportError> {
         let mut launch = Launch::new(self)?;
         if launch.supervisor.is_none() {
@@ -56,7 +56,7 @@ impl StdioConnector {
             launch.mark = Some(mark);
         }
         let started = system::start(launch).await?;
-        // Its input is closed here and now.
+        // Closes its input at once.
         drop(started.stdin);
         Ok(Program {
             process: started.process,
@@ -68,7 +68,7 @@ impl StdioConnector {
 }
 
 impl Program {
-    /// What it writes next, wherever it writes it; `None` when nothing more comes. May be dropped at any time.
+    /// The next output, from stdout or stderr; `None` at the end. Cancel-safe.
     pub async fn read(&mut self) -> Option<&[u8]> {
         while self.output.pipe.is_some() || self.complaints.pipe.is_some() {
             let over = async {
@@ -96,7 +96,7 @@ impl Program {
         None
     }
 
-    /// Waits until nothing of it is left, and tells how it ended.
+    /// Waits until no process of it is left, and returns how it ended.
     pub async fn gone(&self) -> ProgramEnd {
         self.process.gone().await;
         match self.process.life().exit() {
@@ -106,7 +106,7 @@ impl Program {
         }
     }
 
-    /// Begins to end it, in the steps of its grace.
+    /// Starts its shutdown, with its grace periods.
     pub fn end(&self) {
         self.process.end();
     }
@@ -118,7 +118,7 @@ enum Event {
     Over,
 }
 
-/// One of its pipes, and what was read of it last.
+/// One of its pipes, and the buffer last read into.
 struct Source {
     pipe: Option<Box<dyn AsyncRead + Send + Sync + Unpin>>,
     buffer: Box<[u8]>,
@@ -132,17 +132,17 @@ impl Source {
         }
     }
 
-    /// How much was read; 0 at the end.
+    /// Number of bytes read; 0 at the end.
     async fn read(&mut self) -> usize {
         match &mut self.pipe {
-            // A pipe that cannot be read has ended.
+            // A read error counts as the end.
             Some(pipe) => pipe.read(&mut self.buffer).await.unwrap_or(0),
             None => pending().await,
         }
     }
 }
 
-/// What no other program on this machine is marked with, and what no other mark begins with.
+/// A mark that is unique on this machine and not a prefix of another.
 fn mark() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
 

@@ -1,19 +1,18 @@
-//! Package runners: programs that install a server before they start it.
+//! Detects package runners: programs that install a server before they start it.
 //!
-//! Owns their names. Such a program may need minutes the first time, and killing it in the middle can leave its cache
-//! broken.
+//! Such a program may need minutes the first time, and killing it half way can corrupt its cache.
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long one may go on installing a server that is not wanted any longer, as long as it makes progress.
+/// How long one may continue installing a server that is no longer wanted, as long as it makes progress.
 pub(super) const TO_FINISH: Duration = Duration::from_secs(600);
 
-/// Programs that run packages, whatever their arguments are.
+/// Programs that always run packages, whatever their arguments.
 const RUNNERS: &[&str] = &["npx", "pnpx", "bunx", "uvx"];
 
-/// Programs that do so by one of these subcommands.
+/// Programs that run packages with one of these subcommands.
 const SUBCOMMANDS: &[(&str, &[&str])] = &[
     ("npm", &["exec", "x", "init", "create"]),
     ("pnpm", &["dlx", "exec"]),
@@ -31,7 +30,7 @@ const SUBCOMMANDS: &[(&str, &[&str])] = &[
     ("dnx", &[""]),
 ];
 
-/// Programs that start others: shells, and what sets up an environment first.
+/// Programs that start others: shells, and programs that set up an environment first.
 pub(super) const STARTERS: &[&str] = &[
     "sh", "bash", "dash", "zsh", "fish", "env", "cmd", "nice", "timeout", "volta", "mise", "fnm",
 ];
@@ -53,7 +52,7 @@ pub(super) fn is_runner(program: &Path, args: &[OsString]) -> bool {
     false
 }
 
-/// The arguments as words: a shell gets a whole line in one of them.
+/// The arguments split into words: a shell gets a whole command line in one of them.
 pub(super) fn words(args: &[OsString]) -> Vec<String> {
     let words = args.iter().flat_map(|arg| {
         let text = arg.to_string_lossy();
@@ -72,7 +71,7 @@ fn runs(name: &str, args: &[String]) -> bool {
         })
 }
 
-/// The name of a program without its folder and without the endings of Windows.
+/// The name of a program without its folder and the Windows extensions.
 pub(super) fn base_name(program: &str) -> String {
     let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
     let name = name.trim_matches(['"', '\'']).to_ascii_lowercase();

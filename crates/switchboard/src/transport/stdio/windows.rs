@@ -1,6 +1,6 @@
-//! A server's process where there are neither supervisors nor process groups: it is killed when the link ends.
+//! A server's process on systems without supervisors and process groups: it is killed when the link ends.
 //!
-//! Owns the child through tokio. Descendants of the server are out of its reach.
+//! Owns the child through tokio. Descendants of the server are not tracked.
 
 use std::io;
 use std::process::Stdio;
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::{Exit, Grace, Launch, Life, lookup};
 use crate::transport::{TransportError, TransportErrorKind};
 
-/// A process that runs, and the ends of its pipes.
+/// A running process and its pipes.
 pub(super) struct Started {
     pub(super) process: Process,
     pub(super) stdin: Outlet,
@@ -21,7 +21,6 @@ pub(super) struct Started {
     pub(super) stderr: ChildStderr,
 }
 
-/// Starts a server.
 pub(super) async fn start(launch: Launch) -> Result<Started, TransportError> {
     let program = launch.find_program()?;
     let mut command = Command::new(&program);
@@ -44,7 +43,7 @@ pub(super) async fn start(launch: Launch) -> Result<Started, TransportError> {
     else {
         return Err(TransportError::new(
             TransportErrorKind::Spawn,
-            "the server's process could not be started: it has no pipes",
+            "cannot start the server's process: it has no pipes",
         ));
     };
     let (orders, receiver) = mpsc::channel(2);
@@ -63,12 +62,12 @@ pub(super) async fn start(launch: Launch) -> Result<Started, TransportError> {
     })
 }
 
-/// The way into the server's input.
+/// The server's input.
 #[derive(Debug)]
 pub(super) struct Outlet(Mutex<ChildStdin>);
 
 impl Outlet {
-    /// Such a pipe cannot be asked what it takes at once, so everything goes through the task.
+    /// Such a pipe has no non-blocking write, so everything goes through the task.
     #[expect(
         clippy::unused_self,
         clippy::unnecessary_wraps,
@@ -78,24 +77,24 @@ impl Outlet {
         Err(io::ErrorKind::WouldBlock.into())
     }
 
-    /// Nobody can tell.
+    /// Not available for such a pipe.
     #[expect(clippy::unused_self, reason = "other systems can")]
     pub(super) fn unread(&self) -> u64 {
         0
     }
 
-    /// Waits until the pipe takes something, and writes it.
+    /// Waits until the pipe is writable, and writes.
     pub(super) async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().await.write(bytes).await
     }
 }
 
-/// The way out of the server's output.
+/// The server's output.
 #[derive(Debug)]
 pub(super) struct Inlet(pub(super) ChildStdout);
 
 impl Inlet {
-    /// Such a pipe cannot be asked what is there, so everything goes through the task.
+    /// Such a pipe has no non-blocking read, so everything goes through the task.
     #[expect(
         clippy::unused_self,
         clippy::unnecessary_wraps,
@@ -119,22 +118,18 @@ enum Order {
 }
 
 impl Process {
-    /// The process id of the server itself.
     pub(super) fn id(&self) -> Option<u32> {
         self.id
     }
 
-    /// How far it has come.
     pub(super) fn life(&self) -> Life {
         *self.life.borrow()
     }
 
-    /// Waits until the main process has ended.
     pub(super) async fn ended(&self) {
         self.gone().await;
     }
 
-    /// Waits until it is gone.
     pub(super) async fn gone(&self) {
         // The sender is in `self`, so this does not fail.
         let _ = self
@@ -144,19 +139,19 @@ impl Process {
             .await;
     }
 
-    /// Begins the orderly end: its input is about to be closed; after a while it is killed.
+    /// Starts an orderly shutdown: its input is about to be closed; after the grace period it is killed.
     pub(super) fn end(&self) {
-        // If there is no room, somebody has said so before.
+        // A full channel means that the order was given before.
         let _ = self.orders.try_send(Order::End);
     }
 
-    /// There is no supervisor that could see to it.
+    /// Always `false`: there is no supervisor that could complete the shutdown.
     #[expect(clippy::unused_self, reason = "other systems have supervisors")]
     pub(super) fn leave(&self) -> bool {
         false
     }
 
-    /// There is no supervisor that could see to it, so it ends like any other.
+    /// There is no supervisor that could wait for it, so it ends like any other.
     pub(super) fn finish(&self) {
         self.end();
     }
@@ -166,7 +161,8 @@ impl Process {
     }
 }
 
-/// Owns the child until it is gone. When the process handle is dropped, so is the sender of orders, and the end begins.
+/// Owns the child until it is gone. Dropping the process handle closes the channel of orders, which starts the
+/// shutdown.
 async fn keep(
     mut child: Child,
     mut orders: mpsc::Receiver<Order>,
@@ -183,7 +179,7 @@ async fn keep(
             Some(Order::Kill) = orders.recv() => {}
         }
     }
-    // What has ended cannot be killed, and that is no error here.
+    // Fails if the process has exited already, which is fine here.
     let _ = child.kill().await;
     let exit = match child.wait().await {
         Ok(status) => status.code().map_or(Exit::Unknown, Exit::Status),

@@ -1,10 +1,10 @@
-//! Messages into the server's input, in the order of calls, with as few system calls and task switches as can be.
+//! Writes messages to the server's input, in call order, with few system calls and task switches.
 //!
-//! Owns the queue. Exactly one party writes at a time. A sender that finds nobody writing writes itself, at once and
-//! with no task in between; senders that come meanwhile leave their messages in the queue, and whoever writes takes
-//! them along. When the pipe is full, or many requests are under way and one system call can serve many of them, the
-//! task in [`Writer::drain`] writes. Nobody waits while having the turn except that task, so a dropped future leaves
-//! nothing stuck and nothing half-written. This module must not know what a message says.
+//! Only one writer is active at a time. If there is none, a sender writes directly, without a task in between; senders
+//! that arrive meanwhile queue their messages, and the active writer takes them along. The task in [`Writer::drain`]
+//! writes when the pipe is full, or when many requests are in flight and one system call can serve several. Only that
+//! task awaits while it is the active writer, so a dropped future leaves nothing stuck or half-written. Messages are
+//! not inspected.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,29 +15,29 @@ use tokio::sync::Notify;
 use super::system::Outlet;
 use crate::transport::{TransportError, TransportErrorKind};
 
-/// From this many unanswered requests on, messages are written together with those of neighbours.
+/// From this many unanswered requests on, writes are batched.
 const CROWD: usize = 3;
 
-/// How much may be on its way before senders wait for it to be taken.
+/// Unwritten bytes above which senders wait.
 const UNDER_WAY: u64 = 64 * 1024;
 
-/// How often a sender writes what others left meanwhile, before it leaves the rest to the task.
+/// How often a sender writes messages queued meanwhile before it leaves the rest to the task.
 const ROUNDS: usize = 4;
 
-/// A buffer above this is not kept for the next messages.
+/// Buffers larger than this are not reused.
 const MAX_KEPT: usize = 64 * 1024;
 
 /// The sending side of a link.
 #[derive(Debug)]
 pub(super) struct Writer {
     state: Mutex<WriterQueue>,
-    /// Something has been written, or nothing will be any more.
+    /// Bytes were written, or nothing more will be.
     progress: Notify,
-    /// Nothing will be written any more.
+    /// Nothing more will be written.
     over: Notify,
     /// There is work for the task.
     work: Notify,
-    /// Requests without an answer, by a rough count: a hint, nothing more.
+    /// Approximate number of unanswered requests; only a hint.
     unanswered: AtomicUsize,
     max_message: usize,
     max_queued: usize,
@@ -45,26 +45,26 @@ pub(super) struct Writer {
 
 #[derive(Debug)]
 struct WriterQueue {
-    /// `None` when no more is written.
+    /// `None` once the input is closed.
     outlet: Option<Arc<Outlet>>,
-    /// Why no more is written.
+    /// Reason why nothing more is written.
     ended: Option<TransportError>,
-    /// Messages that nobody has taken yet.
+    /// Messages not yet taken by a writer.
     queue: Vec<u8>,
-    /// What is left to the task, and how much of it is written.
+    /// Batch left to the task, and how much of it is written.
     unfinished: Option<(Vec<u8>, usize)>,
-    /// Whether somebody writes: a sender, or the task. If nobody does, everything is written.
+    /// Whether a sender or the task is writing. If not, everything is written.
     busy: bool,
-    /// Whether anybody waits for progress.
+    /// Whether a waiter waits for progress.
     watched: bool,
-    /// Bytes taken from senders, and bytes handed to the system, since the beginning.
+    /// Bytes accepted from senders, and bytes passed to the system, since the start.
     accepted: u64,
     written: u64,
-    /// Whether the server had read none of it when the end came.
+    /// Whether the server had read nothing when its input was closed.
     read_nothing: bool,
 }
 
-/// What became of one attempt to write.
+/// Result of one non-blocking write.
 enum Attempt {
     Written,
     Full(usize),
@@ -94,9 +94,9 @@ impl Writer {
         }
     }
 
-    /// Takes a message; its place in the order is fixed when this returns.
+    /// Accepts a message; its position in the order is fixed when this returns.
     ///
-    /// With `company`, the message waits a moment for others to be written with it.
+    /// With `Company::Crowd`, the message is left to the task, which batches it with others.
     pub(super) fn accept(
         &self,
         mut message: Vec<u8>,
@@ -119,11 +119,11 @@ impl Writer {
             return Err(ended.clone());
         }
         let waiting = state.accepted - state.written;
-        // What nobody waits for any more is in the queue all the same, so there has to be an end to it.
+        // Messages stay queued when their senders give up, so the queue needs a limit.
         if waiting > 0 && waiting + message.len() as u64 > self.max_queued as u64 {
             return Err(TransportError::new(
                 TransportErrorKind::Io,
-                format!("the server does not read its input: {waiting} bytes are waiting"),
+                format!("the server does not read its input: {waiting} bytes are queued"),
             ));
         }
         state.accepted += message.len() as u64;
@@ -149,11 +149,11 @@ impl Writer {
         })
     }
 
-    /// Waits until everything up to `position` is handed over.
+    /// Waits until everything up to `position` is written.
     pub(super) async fn handed_over(&self, position: u64) -> Result<(), TransportError> {
         loop {
             let mut progress = std::pin::pin!(self.progress.notified());
-            // Listening begins before looking, so that nothing happens in between.
+            // Registered before the check, so that no notification is missed.
             progress.as_mut().enable();
             {
                 let mut state = self.state();
@@ -169,7 +169,7 @@ impl Writer {
         }
     }
 
-    /// Waits until nothing more can be written, and returns why.
+    /// Waits until nothing more can be written, and returns the reason.
     pub(super) async fn ended(&self) -> TransportError {
         loop {
             let mut over = std::pin::pin!(self.over.notified());
@@ -181,14 +181,14 @@ impl Writer {
         }
     }
 
-    /// Waits until all that was accepted is handed over, or nothing more can be.
+    /// Waits until everything accepted is written, or nothing more can be.
     pub(super) async fn flushed(&self) {
         let position = self.state().accepted;
-        // If it cannot be, there is nothing left to wait for either.
+        // On an error there is nothing left to wait for.
         let _ = self.handed_over(position).await;
     }
 
-    /// Closes the server's input. What is not written by now is lost, and later messages fail with `reason`.
+    /// Closes the server's input. Unwritten messages are lost, and later ones fail with `reason`.
     pub(super) fn end(&self, reason: TransportError) {
         let mut state = self.state();
         if state.ended.is_none() {
@@ -205,16 +205,16 @@ impl Writer {
         self.work.notify_one();
     }
 
-    /// Whether the server had read nothing of what was sent to it when the end came.
+    /// Whether the server had read nothing when its input was closed.
     pub(super) fn read_nothing(&self) -> bool {
         self.state().read_nothing
     }
 
-    /// Writes where senders cannot or should not, for as long as the link lives.
+    /// Writes what senders cannot or should not write, for as long as the link lives.
     pub(super) async fn drain(self: Arc<Self>) {
         loop {
             self.work.notified().await;
-            // In a crowd, whoever is ready to run adds a message first, and one system call writes them all.
+            // Lets tasks that are ready to run queue their messages first, so that one system call writes them all.
             tokio::task::yield_now().await;
             let (outlet, unfinished) = {
                 let mut state = self.state();
@@ -230,7 +230,7 @@ impl Writer {
         }
     }
 
-    /// A request is about to go out.
+    /// Counts a request about to be sent, and returns whether to batch it.
     pub(super) fn request(&self) -> Company {
         if self.unanswered.fetch_add(1, Ordering::Relaxed) >= CROWD {
             Company::Crowd
@@ -239,17 +239,17 @@ impl Writer {
         }
     }
 
-    /// That many answers have come, or are no longer wanted. Tells how many were outstanding until then.
+    /// Counts answers that arrived or are no longer wanted. Returns the number outstanding before.
     pub(super) fn answered(&self, count: usize) -> usize {
         let subtract = |unanswered: usize| Some(unanswered.saturating_sub(count));
         let before = self
             .unanswered
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, subtract);
-        // The closure always gives a value, so this does not fail.
+        // The closure always returns `Some`, so this does not fail.
         before.unwrap_or_default()
     }
 
-    /// Writes `batch` and what comes meanwhile, as far as the pipe takes it at once. The caller has the turn.
+    /// Writes `batch` and messages queued meanwhile, until the pipe is full. The caller must be the active writer.
     fn write_now(&self, mut batch: Vec<u8>) {
         for _ in 0..ROUNDS {
             let outlet = {
@@ -286,7 +286,7 @@ impl Writer {
         self.leave_to_task(self.state(), batch, 0);
     }
 
-    /// Hands the turn to the task.
+    /// Makes the task the active writer.
     fn leave_to_task(
         &self,
         mut state: MutexGuard<'_, WriterQueue>,
@@ -300,13 +300,13 @@ impl Writer {
         self.work.notify_one();
     }
 
-    /// Writes `batch` and what comes meanwhile, waiting for the server. The task has the turn.
+    /// Writes `batch` and messages queued meanwhile, waiting for the server. The task must be the active writer.
     async fn write_all(&self, outlet: &Outlet, mut batch: Vec<u8>, mut written: usize) {
         loop {
             while let Some(rest) = batch.get(written..).filter(|rest| !rest.is_empty()) {
                 let result = tokio::select! {
                     result = outlet.write(rest) => result,
-                    // Closing the input must not wait for a server that does not read it.
+                    // Closing the input must not wait for a server that does not read.
                     _ = self.ended() => return,
                 };
                 match result {
@@ -329,7 +329,7 @@ impl Writer {
         }
     }
 
-    /// Wakes those who wait for progress, if there are any.
+    /// Wakes the waiters for progress, if there are any.
     fn announce(&self, mut state: MutexGuard<'_, WriterQueue>) {
         let watched = std::mem::take(&mut state.watched);
         drop(state);
@@ -339,26 +339,26 @@ impl Writer {
     }
 
     fn state(&self) -> MutexGuard<'_, WriterQueue> {
-        // Nothing that can panic happens under the lock; if it ever does, the state is still whole.
+        // No code panics under the lock; if it did, the state would still be consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether other messages can be expected at the same time.
+/// Whether concurrent messages are expected, so that batching pays off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Company {
-    /// This is the only one, as far as anybody knows.
+    /// No other message is expected.
     Alone,
-    /// There are many.
+    /// Many messages are expected.
     Crowd,
 }
 
-/// How far an accepted message has come.
+/// Progress of an accepted message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Handed {
-    /// It is written, or on its way with little before it.
+    /// Written, or queued with little before it.
     Over,
-    /// It waits for the server to read; its last byte has this place in the stream.
+    /// Waits for the server to read; the position of its last byte in the stream.
     Later(u64),
 }
 
@@ -376,7 +376,7 @@ impl WriterQueue {
         }
     }
 
-    /// Gives the turn back if nothing is left to write, and says whether it did.
+    /// Stops being the active writer if the queue is empty; returns whether it did.
     fn rest(&mut self) -> bool {
         if self.queue.is_empty() {
             self.busy = false;
@@ -403,7 +403,7 @@ fn attempt(outlet: &Outlet, batch: &[u8]) -> Attempt {
 fn no_longer_reads(error: &io::Error) -> TransportError {
     let message = match error.kind() {
         io::ErrorKind::BrokenPipe => "the server has closed its input".to_owned(),
-        _ => format!("the server's input cannot be written to: {error}"),
+        _ => format!("cannot write to the server's input: {error}"),
     };
     TransportError::new(TransportErrorKind::Closed, message)
 }

@@ -1,7 +1,7 @@
-//! Opening a WebSocket: TCP, a tunnel through a proxy (`tunnel.rs`), TLS, and the HTTP upgrade.
+//! Opens a WebSocket: TCP, a tunnel through a proxy (`tunnel.rs`), TLS, and the HTTP upgrade.
 //!
-//! The upgrade is done here and not by the library, because a server that picks no sub-protocol is to be accepted,
-//! and one that refuses is to be quoted: its status, its challenges, its words.
+//! The upgrade is done here instead of by the library, to accept a server that selects no sub-protocol, and to report
+//! the status, challenges and body of one that refuses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,22 +24,20 @@ use crate::transport::http::{
 };
 use crate::transport::{TransportError, TransportErrorKind};
 
-/// The sub-protocol of MCP.
 const SUBPROTOCOL: &str = "mcp";
-/// The head of an answer is not longer.
+/// Maximum size of a response head.
 const MAX_HEAD: usize = 64 * 1024;
-/// How much of a refusal's body is kept, and how long it may take.
+/// Maximum size of a refusal's body, and the time to read it.
 const MAX_REFUSAL: u64 = 64 * 1024;
 const REFUSAL_DEADLINE: Duration = Duration::from_secs(2);
 
-/// An open connection.
 pub(super) type Socket = Box<dyn Stream>;
 
-/// Bytes both ways.
+/// A bidirectional byte stream.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// Opens a connection and upgrades it. What the server sent right behind its answer is returned, too.
+/// Opens a connection and upgrades it. Also returns the bytes the server sent right after its response.
 pub(super) async fn open(
     client: &HttpClient,
     address: &Address,
@@ -74,7 +72,7 @@ pub(super) async fn open(
     Ok((socket, tail))
 }
 
-/// Connects to the server, or to the proxy on the way and through it.
+/// Connects to the server directly or through the proxy.
 async fn connect(client: &HttpClient, address: &Address) -> Result<Socket, TransportError> {
     let url = address.url();
     let end = Place::of(
@@ -98,7 +96,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// A place by the name of its host, in brackets or not.
+    /// A place from a host name or address; brackets are optional.
     pub(super) fn of(host: &str, port: u16) -> Self {
         let host = host.trim_start_matches('[').trim_end_matches(']');
         Self {
@@ -107,7 +105,7 @@ impl Place {
         }
     }
 
-    /// The place as it stands in addresses.
+    /// `host:port`, as in URLs.
     pub(super) fn shown(&self) -> String {
         let Self { host, port } = self;
         if host.contains(':') {
@@ -117,11 +115,10 @@ impl Place {
         }
     }
 
-    /// Opens a connection.
     pub(super) async fn connect(&self) -> Result<Socket, TransportError> {
         let host = self.host.as_str();
         let unknown = |_| {
-            let message = format!("the name {host} is not known");
+            let message = format!("cannot resolve host {host}");
             TransportError::new(TransportErrorKind::Dns, message)
         };
         let found = tokio::net::lookup_host((host, self.port)).await;
@@ -129,12 +126,12 @@ impl Place {
         let stream = TcpStream::connect(found.as_slice())
             .await
             .map_err(|error| self.failed(&error))?;
-        // Messages are small and waited for.
+        // Messages are small and latency matters.
         let _ = stream.set_nodelay(true);
         Ok(Box::new(stream))
     }
 
-    /// Speaks TLS over a connection that leads there.
+    /// Starts TLS on a connection to this place.
     pub(super) async fn secure(
         &self,
         client: &HttpClient,
@@ -143,7 +140,7 @@ impl Place {
         let mut config = client.tls().as_ref().clone();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let name = ServerName::try_from(self.host.clone()).map_err(|_| {
-            let message = format!("{} is no name that a certificate could have", self.host);
+            let message = format!("{} is not a valid TLS server name", self.host);
             TransportError::new(TransportErrorKind::Invalid, message)
         })?;
         let stream = TlsConnector::from(Arc::new(config))
@@ -153,7 +150,7 @@ impl Place {
         Ok(Box::new(stream))
     }
 
-    /// What an error of a connection there means.
+    /// Classifies an error of a connection to this place.
     pub(super) fn failed(&self, error: &std::io::Error) -> TransportError {
         if let Some(tls) = tls_error(error) {
             return TransportError::new(TransportErrorKind::Tls, describe_tls(tls, &self.shown()));
@@ -163,10 +160,10 @@ impl Place {
     }
 }
 
-/// The request to upgrade, as it goes over the wire.
+/// The upgrade request as bytes.
 ///
-/// It is put together here, because the library would write it to its trace with all its secrets. Names and values
-/// of headers are valid by their type, and the parts of an address by theirs.
+/// Built here, because the library would log it with its secrets. Header names and values are valid by their types, and
+/// so are the parts of an address.
 fn upgrade(address: &Address, headers: &HeaderMap, key: &str) -> Vec<u8> {
     let url = address.url();
     let target = &url[Position::BeforePath..Position::AfterQuery];
@@ -186,7 +183,7 @@ fn upgrade(address: &Address, headers: &HeaderMap, key: &str) -> Vec<u8> {
     request
 }
 
-/// Reads the head of an answer, and whatever came right behind it.
+/// Reads a response head, and the bytes received after it.
 pub(super) async fn read_head(
     socket: &mut Socket,
     place: &str,
@@ -209,7 +206,7 @@ pub(super) async fn read_head(
             Ok(None) if bytes.len() <= MAX_HEAD => {}
             Ok(None) => {
                 return Err(broken_rules(format!(
-                    "{place} answers with endless headers"
+                    "{place} sends headers over the size limit"
                 )));
             }
             Err(error) => {
@@ -222,7 +219,7 @@ pub(super) async fn read_head(
     }
 }
 
-/// Whether the server has really upgraded, and to the right protocol.
+/// Checks that the server upgraded to the right protocol.
 fn check(response: &Response, key: &str) -> Result<(), TransportError> {
     let broken_rules =
         |message: String| Err(TransportError::new(TransportErrorKind::Protocol, message));
@@ -237,13 +234,13 @@ fn check(response: &Response, key: &str) -> Result<(), TransportError> {
     }
     if header("sec-websocket-extensions").is_some_and(|value| !value.is_empty()) {
         return broken_rules(
-            "the server uses a WebSocket extension it was not asked for".to_owned(),
+            "the server uses a WebSocket extension that was not requested".to_owned(),
         );
     }
     match header("sec-websocket-protocol") {
         None | Some("" | SUBPROTOCOL) => Ok(()),
         Some(other) => broken_rules(format!(
-            "the server chose the WebSocket sub-protocol `{}` and not `{SUBPROTOCOL}`",
+            "the server chose the WebSocket sub-protocol `{}` instead of `{SUBPROTOCOL}`",
             visible(other)
         )),
     }
@@ -255,7 +252,7 @@ pub(super) async fn refused(
     mut socket: Socket,
 ) -> TransportError {
     let mut refusal = refusal_head(response.status().as_u16(), response.headers());
-    // The body as it comes, chunked or not: it is for people to read.
+    // The raw body, chunked or not: it is only shown to users.
     let rest = async {
         let length = response.headers().get("content-length");
         let announced = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());

@@ -1,12 +1,10 @@
 //! Cuts oversized messages out of a WebSocket stream, before anything buffers them.
 //!
-//! The library above gives up the whole connection when a message is too large, and a large message must cost only
-//! itself. So this reader follows the frames of the server (which are never masked) by their headers alone: as soon
-//! as a message is over the limit it is ended early, with a frame of its beginning, and all that follows of it is
-//! skipped. Which messages were cut is remembered for the reader above.
+//! The library closes the whole connection on an oversized message, but only that message should be lost. This reader
+//! parses the headers of the server's frames (which are never masked): as soon as a message exceeds the limit, it ends
+//! the message early with a frame of its beginning and skips the rest. It records which messages were cut.
 //!
-//! Text also becomes binary on the way: whether a message is UTF-8 is for the layer that reads it to judge, where a
-//! mistake costs one message and not the connection.
+//! Text messages become binary on the way, so that invalid UTF-8 affects one message and not the connection.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,9 +14,9 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf as _, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How much is read at once.
+/// Bytes read at once.
 const PIECE: usize = 64 * 1024;
-/// How much of a message over the limit is passed on: enough to find an id in.
+/// Bytes of an oversized message that are passed on: enough to find an id.
 const KEPT_START: usize = 4 * 1024;
 /// The longest header: two bytes, a length of eight, a mask of four.
 const LONGEST_HEADER: usize = 14;
@@ -31,37 +29,37 @@ const CONTINUATION: u8 = 0;
 const TEXT: u8 = 1;
 const BINARY: u8 = 2;
 
-/// A connection whose oversized messages are cut.
+/// A stream that cuts oversized messages.
 #[derive(Debug)]
 pub(super) struct Trimmed<S> {
     inner: S,
     trimmer: Trimmer,
-    /// Read and not looked at.
+    /// Read, not yet parsed.
     raw: BytesMut,
-    /// Looked at and not passed on.
+    /// Parsed, not yet passed on.
     ready: BytesMut,
     piece: Box<[u8]>,
 }
 
-/// Follows the frames of a stream.
+/// Parser of frame headers.
 #[derive(Debug)]
 struct Trimmer {
     limit: usize,
     state: FramePosition,
-    /// Bytes of the message being read that were announced so far.
+    /// Payload bytes of the current message announced so far.
     announced: u64,
-    /// Whether the rest of the message being read is skipped.
+    /// Whether the rest of the current message is skipped.
     is_cut: bool,
-    /// How many messages have begun to be passed on.
+    /// Number of messages started so far.
     messages: u64,
-    /// The numbers of those that were cut and not asked for yet.
+    /// Numbers of cut messages not yet queried.
     cut: VecDeque<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum FramePosition {
     Header,
-    /// So many bytes of payload go through, and then so many are skipped.
+    /// Passes `pass` bytes of payload, then skips `skip`.
     Payload {
         pass: u64,
         skip: u64,
@@ -69,7 +67,7 @@ enum FramePosition {
 }
 
 impl<S> Trimmed<S> {
-    /// Goes on with `tail`, which was read together with the handshake.
+    /// Starts with `tail`, which was read together with the handshake.
     pub(super) fn new(inner: S, tail: &[u8], limit: usize) -> Self {
         let trimmer = Trimmer {
             limit,
@@ -88,7 +86,7 @@ impl<S> Trimmed<S> {
         }
     }
 
-    /// Whether the message with this number, counted from 1, is only the beginning of one over the limit.
+    /// Whether the message with this number, counted from 1, was cut at the limit.
     pub(super) fn is_cut(&mut self, message: u64) -> bool {
         let is_cut = self.trimmer.cut.front() == Some(&message);
         if is_cut {
@@ -99,7 +97,7 @@ impl<S> Trimmed<S> {
 }
 
 impl Trimmer {
-    /// Moves what can be passed on from `raw` to `ready`.
+    /// Moves parsed bytes from `raw` to `ready`.
     fn advance(&mut self, raw: &mut BytesMut, ready: &mut BytesMut) -> io::Result<()> {
         while !raw.is_empty() {
             match self.state {
@@ -133,12 +131,12 @@ impl Trimmer {
         if header.is_masked {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "the server masks its frames, which only clients may",
+                "the server masks its frames, which only clients may do",
             ));
         }
         let opcode = header.first & OPCODE;
         if opcode > BINARY {
-            // Control frames come between those of a message; they are short, and the library sees to that.
+            // Control frames may come between those of a message; the library checks that they are short.
             write_header(header.first, header.length, ready);
             self.state = FramePosition::Payload {
                 pass: header.length,
@@ -217,7 +215,6 @@ impl Header {
     }
 }
 
-/// Writes the header of a frame.
 fn write_header(first: u8, length: u64, ready: &mut BytesMut) {
     ready.reserve(LONGEST_HEADER);
     ready.extend_from_slice(&[first]);
@@ -251,7 +248,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Trimmed<S> {
             if let FramePosition::Payload { pass, skip } = this.trimmer.state
                 && pass > 0
             {
-                // In the middle of a payload the bytes need no detour.
+                // Within a payload, bytes are read directly into the caller's buffer.
                 let count = at_most(buffer.remaining(), pass);
                 let mut direct = ReadBuf::new(buffer.initialize_unfilled_to(count));
                 ready!(Pin::new(&mut this.inner).poll_read(context, &mut direct))?;
@@ -289,9 +286,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Trimmed<S> {
     }
 }
 
-/// How many of the bytes at hand belong to a part that is `wanted` long.
-fn at_most(at_hand: usize, wanted: u64) -> usize {
-    usize::try_from(wanted).map_or(at_hand, |wanted| wanted.min(at_hand))
+/// How many of the available bytes belong to a part of length `wanted`.
+fn at_most(available: usize, wanted: u64) -> usize {
+    usize::try_from(wanted).map_or(available, |wanted| wanted.min(available))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! A way through a proxy: HTTP CONNECT, after which the connection leads to the server itself.
+//! Tunnels through a proxy with HTTP CONNECT.
 //!
-//! Owns what is said to the proxy. Its password goes to the proxy alone and into no message.
+//! The proxy's password is sent to the proxy alone and never part of a message.
 
 use hyper_util::client::proxy::matcher::Intercept;
 use tokio::io::AsyncWriteExt as _;
@@ -12,7 +12,6 @@ use crate::transport::{TransportError, TransportErrorKind};
 /// The status of a proxy that requires a login.
 const LOGIN_WANTED: u16 = 407;
 
-/// Opens a connection to this place through a proxy.
 pub(super) async fn open(
     client: &HttpClient,
     proxy: &Intercept,
@@ -23,7 +22,7 @@ pub(super) async fn open(
         Some("http") => (false, 80),
         Some("https") => (true, 443),
         _ => {
-            let message = "the proxy for WebSocket connections is no HTTP proxy";
+            let message = "the proxy for WebSocket connections is not an HTTP proxy";
             return Err(TransportError::new(TransportErrorKind::Invalid, message));
         }
     };
@@ -48,18 +47,17 @@ pub(super) async fn open(
     let answer = read_head(&mut socket, &shown, "").await;
     let (response, tail) = answer.map_err(on_the_way)?;
     match response.status().as_u16() {
-        // The server does not speak first, so whatever is there already is none of its.
+        // The server does not send first, so bytes received already are not from it.
         200..=299 if tail.is_empty() => Ok(socket),
         200..=299 => {
-            let message = format!("the proxy {shown} sends more than its answer");
+            let message = format!("the proxy {shown} sends data after its response");
             Err(TransportError::new(TransportErrorKind::Protocol, message))
         }
         LOGIN_WANTED => Err(refused(response, tail, socket).await),
-        // Not as a refusal: it is not the server that said so.
+        // Not a server refusal: the status comes from the proxy.
         status => {
-            let message = format!(
-                "the proxy {shown} does not connect to {target}: it answers with status {status}"
-            );
+            let message =
+                format!("the proxy {shown} does not connect to {target}: status {status}");
             Err(TransportError::new(
                 TransportErrorKind::Unreachable,
                 message,
@@ -68,7 +66,7 @@ pub(super) async fn open(
     }
 }
 
-/// An error that happened before the server was reached.
+/// An error before the server was reached.
 fn on_the_way(error: TransportError) -> TransportError {
     TransportError {
         message: format!("the proxy cannot be used: {}", error.message),

@@ -1,8 +1,8 @@
-//! A server with no supervisor: its process group and the parent-death signal have to do.
+//! A server without a supervisor, ended by process group and parent-death signal.
 //!
-//! Every such server has one thread here, its keeper. It starts the process, waits for it and reaps it, and lives
-//! exactly as long: parent-death signals depend on the thread that started a process, reaping must not depend on a
-//! runtime that may be gone, and nobody else may learn that a process id is free before the last signal to it is sent.
+//! Each such server has one thread that spawns, waits for and reaps its process and lives exactly as long: the
+//! parent-death signal is tied to the spawning thread, reaping must not depend on a runtime that may be gone, and the
+//! process id must not be freed before the last signal is sent.
 
 use std::io;
 use std::process::Command;
@@ -20,10 +20,10 @@ use crate::supervisor::parent_death::{kill_with_parent, lead_session};
 use crate::transport::TransportError;
 use crate::transport::stdio::{Exit, Grace, Launch, Life, lookup};
 
-/// How long to try to end what has left the group.
+/// How long to keep killing descendants that left the group.
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Starts a server. Dropping the future ends whatever was begun.
+/// Starts a server. Dropping the future undoes what was started.
 pub(super) async fn start(launch: Launch) -> Result<(Handle, Pipes), TransportError> {
     let handle = Handle(Arc::new(Kept {
         leader: Mutex::new(None),
@@ -34,15 +34,15 @@ pub(super) async fn start(launch: Launch) -> Result<(Handle, Pipes), TransportEr
         grace: launch.grace,
     }));
     let (reply, started) = oneshot::channel();
-    let kept = Arc::clone(&handle.0);
+    let shared = Arc::clone(&handle.0);
     thread::Builder::new()
         .name("stdio-keeper".to_owned())
         .stack_size(STACK)
-        .spawn(move || kept.keep(&launch, reply))
+        .spawn(move || shared.keep(&launch, reply))
         .map_err(|error| no_process(&error))?;
     let pipes = started
         .await
-        .unwrap_or_else(|_| Err(no_process(&io::Error::other("its keeper has ended"))))?;
+        .unwrap_or_else(|_| Err(no_process(&io::Error::other("its thread has ended"))))?;
     Ok((handle, pipes))
 }
 
@@ -50,7 +50,7 @@ pub(super) async fn start(launch: Launch) -> Result<(Handle, Pipes), TransportEr
 pub(in crate::transport::stdio) struct Handle(Arc<Kept>);
 
 impl Handle {
-    /// The process id, 0 before it runs.
+    /// The process id; 0 before it runs.
     pub(super) fn id(&self) -> i32 {
         self.0.server.load(Ordering::Relaxed)
     }
@@ -76,12 +76,12 @@ impl Drop for Handle {
     }
 }
 
-/// What the keeper shares with everybody else.
+/// State shared by the thread and the handle.
 struct Kept {
-    /// The leader of the process group, which is the server, as long as it is not reaped: so long its id is its own.
+    /// The group leader, which is the server; `None` once it is reaped, since the id may then be reused.
     leader: Mutex<Option<Pid>>,
     leader_gone: Condvar,
-    /// The process id of the server, 0 before it runs.
+    /// The process id of the server; 0 before it runs.
     server: AtomicI32,
     ending: AtomicBool,
     life: watch::Sender<Life>,
@@ -105,10 +105,10 @@ impl Kept {
         *self.leader() = Some(server);
         self.server.store(server.as_raw_pid(), Ordering::Relaxed);
         if reply.send(Ok(pipes)).is_err() {
-            // Whoever gave up has asked for the end, possibly before there was anything to end.
+            // The caller gave up and requested the end, possibly before there was a process.
             self.end();
         }
-        // It stays a zombie for now, so that its id, which is the group's, stays its own.
+        // It stays a zombie for now, so that its id, which is also the group's, stays valid.
         wait_for_end(server);
         let exit = {
             let mut leader = self.leader();
@@ -125,17 +125,17 @@ impl Kept {
         self.life.send_replace(Life::Gone(exit));
     }
 
-    /// Does what a supervisor would do, for the process group.
+    /// Shuts down the process group, in the same steps as a supervisor.
     fn end(self: &Arc<Self>) {
         if self.leader().is_none() {
             return;
         }
-        let kept = Arc::clone(self);
+        let shared = Arc::clone(self);
         let steps = move || {
-            kept.wait_for_leader(kept.grace.after_close);
-            kept.signal_group(Signal::TERM);
-            kept.wait_for_leader(kept.grace.after_terminate);
-            kept.signal_group(Signal::KILL);
+            shared.wait_for_leader(shared.grace.after_close);
+            shared.signal_group(Signal::TERM);
+            shared.wait_for_leader(shared.grace.after_terminate);
+            shared.signal_group(Signal::KILL);
         };
         let thread = thread::Builder::new()
             .name("stdio-ending".to_owned())
@@ -146,14 +146,14 @@ impl Kept {
     }
 
     fn wait_for_leader(&self, at_most: Duration) {
-        // Who is there is looked at again by whoever signals, so the outcome does not matter.
+        // The result does not matter: `signal_group` checks the leader again.
         let _ = self
             .leader_gone
             .wait_timeout_while(self.leader(), at_most, |leader| leader.is_some());
     }
 
     fn signal_group(&self, signal: Signal) {
-        // The lock is held, so that the leader is not reaped and its id not given away in between.
+        // The lock is held, so that the leader is not reaped and its id not reused in between.
         let leader = self.leader();
         if let Some(pid) = *leader {
             let _ = kill_process_group(pid, signal);
@@ -190,7 +190,7 @@ fn spawn(launch: &Launch) -> Result<(Pid, Pipes), TransportError> {
     }
 }
 
-/// Waits until the process has ended, and leaves it to be reaped.
+/// Waits until the process has exited, without reaping it.
 fn wait_for_end(pid: Pid) {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), options) {}

@@ -1,12 +1,12 @@
-//! A server's process on Unix: started, watched and ended, under a supervisor or alone.
+//! A server's process on Unix: started, watched and ended, with or without a supervisor.
 //!
 //! | where | what |
 //! |---|---|
 //! | `supervised` | one server under a supervisor, as the host sees it |
-//! | `shared_supervisor` | the supervisor that all servers with the same supervisor command share |
-//! | `alone` | a server with no supervisor: its process group and the parent-death signal have to do |
+//! | `shared_supervisor` | the supervisor shared by all servers with the same supervisor command |
+//! | `alone` | a server without a supervisor, ended by process group and parent-death signal |
 //!
-//! Everything else asks through [`Process`], whichever it is.
+//! The rest of the transport uses [`Process`] for either kind.
 
 mod alone;
 mod shared_supervisor;
@@ -22,10 +22,10 @@ use tokio::sync::watch;
 use super::{Exit, Launch, Life};
 use crate::transport::{TransportError, TransportErrorKind};
 
-/// What a thread that keeps processes needs of a stack is little.
+/// Stack size of the threads that own processes, which need little.
 const STACK: usize = 128 * 1024;
 
-/// A process that runs, and the ends of its pipes.
+/// A running process and its pipes.
 pub(super) struct Started {
     pub(super) process: Process,
     pub(super) stdin: Outlet,
@@ -33,7 +33,7 @@ pub(super) struct Started {
     pub(super) stderr: pipe::Receiver,
 }
 
-/// Starts a server. Dropping the future ends whatever was begun.
+/// Starts a server. Dropping the future undoes what was started.
 pub(super) async fn start(mut launch: Launch) -> Result<Started, TransportError> {
     let (process, pipes) = if let Some(supervisor) = launch.supervisor.take() {
         let (handle, pipes) = supervised::start(supervisor, launch).await?;
@@ -51,22 +51,22 @@ pub(super) async fn start(mut launch: Launch) -> Result<Started, TransportError>
     })
 }
 
-/// The way into the server's input.
+/// The server's input.
 #[derive(Debug)]
 pub(super) struct Outlet(pub(super) pipe::Sender);
 
 impl Outlet {
-    /// Writes what the pipe takes at once.
+    /// Writes as much as the pipe accepts without blocking.
     pub(super) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         self.0.try_write(bytes)
     }
 
-    /// How many bytes are in the pipe that nobody has read; none where the system does not say.
+    /// Bytes in the pipe that the server has not read; 0 if the system does not report them.
     pub(super) fn unread(&self) -> u64 {
         rustix::io::ioctl_fionread(&self.0).unwrap_or_default()
     }
 
-    /// Waits until the pipe takes something, and writes it.
+    /// Waits until the pipe is writable, and writes.
     pub(super) async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             self.0.writable().await?;
@@ -78,12 +78,12 @@ impl Outlet {
     }
 }
 
-/// The way out of the server's output.
+/// The server's output.
 #[derive(Debug)]
 pub(super) struct Inlet(pub(super) pipe::Receiver);
 
 impl Inlet {
-    /// Reads what is there, into the room that the buffer has. It does not wait for the runtime to notice it.
+    /// Reads what is available into the buffer's free capacity, without waiting for readiness.
     pub(super) fn read_now(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         Ok(rustix::io::read(&self.0, spare_capacity(buffer))?)
     }
@@ -96,7 +96,7 @@ pub(super) enum Process {
 }
 
 impl Process {
-    /// The process id of the server itself.
+    /// Process id of the server; `None` before it runs.
     pub(super) fn id(&self) -> Option<u32> {
         let id = match self {
             Self::Supervised(handle) => handle.id(),
@@ -105,17 +105,15 @@ impl Process {
         u32::try_from(id).ok().filter(|id| *id != 0)
     }
 
-    /// How far it has come.
     pub(super) fn life(&self) -> Life {
         *self.life_sender().borrow()
     }
 
-    /// Waits until the main process has ended.
     pub(super) async fn ended(&self) {
         self.reached(|life| *life != Life::Running).await;
     }
 
-    /// Waits until nothing of it is left.
+    /// Waits until no process of the server is left.
     pub(super) async fn gone(&self) {
         self.reached(|life| matches!(life, Life::Gone(_))).await;
     }
@@ -125,7 +123,8 @@ impl Process {
         let _ = self.life_sender().subscribe().wait_for(condition).await;
     }
 
-    /// Begins the orderly end: its input is about to be closed; after a while it is told to end, then killed.
+    /// Starts an orderly shutdown: its input is about to be closed; SIGTERM and SIGKILL follow after their grace
+    /// periods.
     pub(super) fn end(&self) {
         match self {
             Self::Supervised(handle) => handle.end(),
@@ -133,7 +132,8 @@ impl Process {
         }
     }
 
-    /// Begins the orderly end, and lets the supervisor see to it when this process is gone; `false` without one.
+    /// Starts an orderly shutdown that the supervisor completes when this process is gone; `false` without a
+    /// supervisor.
     pub(super) fn leave(&self) -> bool {
         match self {
             Self::Supervised(handle) => {
@@ -144,7 +144,7 @@ impl Process {
         }
     }
 
-    /// Lets a package runner go on as long as it makes progress, where a supervisor can see to it.
+    /// Lets a package runner continue as long as it makes progress, if a supervisor can watch it.
     pub(super) fn finish(&self) {
         match self {
             Self::Supervised(handle) => handle.finish(),
@@ -152,7 +152,7 @@ impl Process {
         }
     }
 
-    /// Ends it from here, whatever its supervisor does: it, and all that can be found of it.
+    /// Kills it from here, whatever its supervisor does, with all descendants that can be found.
     pub(super) fn kill(&self) {
         match self {
             Self::Supervised(handle) => handle.kill(),
@@ -175,7 +175,7 @@ struct Pipes {
     stderr: PipeReader,
 }
 
-/// The ends of the pipes that the server gets.
+/// The server's ends of the pipes.
 struct ServerEnds {
     stdin: PipeReader,
     stdout: PipeWriter,
@@ -211,7 +211,7 @@ fn reap(pid: Pid) -> Exit {
                     (None, None) => Exit::Unknown,
                 };
             }
-            // Somebody else reaps the children of this program.
+            // Other code in this program has reaped the child.
             _ => return Exit::Unknown,
         }
     }
@@ -224,6 +224,6 @@ fn pid_of(id: u32) -> Option<Pid> {
 fn no_process(error: &io::Error) -> TransportError {
     TransportError::new(
         TransportErrorKind::Spawn,
-        format!("the server's process could not be started: {error}"),
+        format!("cannot start the server's process: {error}"),
     )
 }

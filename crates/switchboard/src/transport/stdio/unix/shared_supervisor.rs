@@ -1,9 +1,9 @@
-//! The supervisor that all servers with the same supervisor command share: one process of its own for the whole host.
+//! The supervisor shared by all servers with the same supervisor command: one process per host.
 //!
-//! Owns one thread for it, its keeper, which is started with the first server and lives until nobody holds the supervisor any
-//! more. The keeper starts the supervisor, hands servers over to it, and reaps it: the supervisor's parent-death signal depends on
-//! the thread that started it, looking up a program may block on a disk, and reaping must not depend on a runtime that
-//! may be gone. A supervisor that has died or hangs is replaced for the servers that come after.
+//! One thread, its keeper, starts the supervisor with the first server, passes servers to it, and reaps it after the
+//! last one. It is a thread because the parent-death signal is tied to the spawning thread, resolving a program may
+//! block on a disk, and reaping must not depend on a runtime that may be gone. A supervisor that has died or hangs is
+//! replaced for later servers.
 
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -25,44 +25,44 @@ use crate::supervisor::wire::{Descriptors, Instructions, MARK, send_all, send_so
 use crate::transport::stdio::{Launch, SupervisorCommand};
 use crate::transport::{TransportError, TransportErrorKind};
 
-/// How long a supervisor may take to end once it has nothing to do any more, or to read what it is sent.
+/// How long a supervisor may take to exit once it is unused, or to read a message.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// How long a supervisor that is being killed may take from closing one of its sockets to closing all of them.
+/// How long a killed supervisor may take between closing the first and the last of its sockets.
 const CLOSING: Duration = Duration::from_secs(1);
 
-/// How long to look for what a supervisor has left that did not end well.
+/// How long to search for processes left by a supervisor that did not exit cleanly.
 const SEARCH: Duration = Duration::from_secs(2);
 
-/// How many orders may wait for the keeper. Whoever has more waits with them.
+/// Maximum number of queued orders; further senders wait.
 const ORDERS: usize = 64;
 
-/// The supervisors of this process. Each is held by its servers alone.
+/// The supervisors of this process. Only their servers own them.
 static GUARDS: Mutex<Vec<(SupervisorCommand, Weak<SharedSupervisor>)>> = Mutex::new(Vec::new());
 
-/// A supervisor, which lives as long as anybody holds this.
+/// A supervisor, which lives as long as a handle to it exists.
 pub(super) struct SharedSupervisor {
     command: SupervisorCommand,
     orders: mpsc::Sender<Order>,
-    /// Whether it takes no more servers.
+    /// Whether it accepts no more servers.
     is_over: Arc<AtomicBool>,
 }
 
-/// A server that has been handed over to the supervisor.
+/// A server that was passed to the supervisor.
 pub(super) struct HandedOver {
     pub(super) supervisor: Arc<SharedSupervisor>,
-    /// The socket about it, which does not block.
+    /// Its control socket, in non-blocking mode.
     pub(super) control: UnixStream,
     pub(super) pipes: Pipes,
     pub(super) program: PathBuf,
 }
 
-/// What is wrong with a supervisor, as one of its servers sees it.
+/// Problem with a supervisor, as detected by one of its servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trouble {
-    /// It has closed the socket and not said that nothing is left.
+    /// It closed the control socket without reporting that the server is gone.
     Silent,
-    /// It has had all the time it needs.
+    /// It exceeded its deadline.
     Hangs,
 }
 
@@ -80,19 +80,19 @@ struct Begun {
 enum Refused {
     /// This server cannot be started.
     Error(TransportError),
-    /// The supervisor is no longer there; another one may take the server.
+    /// The supervisor is gone; another one may take the server.
     Over(Box<Launch>),
 }
 
 impl SharedSupervisor {
-    /// Hands a server over to the supervisor of that command, starting it if there is none. What is dropped with the future
-    /// tells the supervisor that nobody wants the server any more.
+    /// Passes a server to the supervisor of that command, starting one if there is none. Dropping the future closes the
+    /// control socket, by which the supervisor cancels the server.
     pub(super) async fn hand_over(
         command: &SupervisorCommand,
         launch: Launch,
     ) -> Result<HandedOver, TransportError> {
         let mut launch = Box::new(launch);
-        // A supervisor may have died without anybody noticing; a second one that is gone at once will not do better.
+        // The supervisor may have died unnoticed; if the second one is gone at once too, a third will not help.
         for _ in 0..2 {
             let supervisor = Self::of(command).map_err(|error| no_supervisor(command, &error))?;
             let (reply, outcome) = oneshot::channel();
@@ -102,12 +102,12 @@ impl SharedSupervisor {
                 Err(_) => break,
             };
             match outcome {
-                Ok(Ok(begun)) => {
+                Ok(Ok(started)) => {
                     return Ok(HandedOver {
                         supervisor,
-                        control: begun.control,
-                        pipes: begun.pipes,
-                        program: begun.program,
+                        control: started.control,
+                        pipes: started.pipes,
+                        program: started.program,
                     });
                 }
                 Ok(Err(Refused::Error(error))) => return Err(error),
@@ -118,7 +118,7 @@ impl SharedSupervisor {
         Err(no_supervisor(command, &io::Error::other("it has ended")))
     }
 
-    /// Makes sure that nothing is left of the servers of a supervisor that does not do its work.
+    /// Kills what is left of the servers of a supervisor that does not work.
     pub(super) async fn make_sure(&self, trouble: Trouble) {
         let (reply, done) = oneshot::channel();
         if self
@@ -127,12 +127,12 @@ impl SharedSupervisor {
             .await
             .is_ok()
         {
-            // The keeper's patience has limits everywhere, and so has this.
+            // Every wait of the keeper has a timeout, so this ends.
             let _ = done.await;
         }
     }
 
-    /// The error of a server whose supervisor ended before it could tell how the start went.
+    /// The error for a supervisor that ended before it reported the start.
     pub(super) fn ended_too_early(&self) -> TransportError {
         no_supervisor(
             &self.command,
@@ -140,7 +140,7 @@ impl SharedSupervisor {
         )
     }
 
-    /// The supervisor of that command that this process has, or a new one.
+    /// The supervisor of that command in this process, or a new one.
     fn of(command: &SupervisorCommand) -> io::Result<Arc<Self>> {
         let mut supervisors = GUARDS.lock().unwrap_or_else(PoisonError::into_inner);
         supervisors.retain(|(_, supervisor)| supervisor.strong_count() > 0);
@@ -174,12 +174,12 @@ impl SharedSupervisor {
     }
 }
 
-/// The thread that the supervisor belongs to.
+/// The thread that owns the supervisor.
 struct Keeper {
     command: SupervisorCommand,
-    /// What the marks of all servers begin with.
+    /// Prefix of the marks of all servers.
     mark: String,
-    /// How many servers there have been.
+    /// Number of servers so far.
     servers: u64,
     supervisor: Supervisor,
     is_over: Arc<AtomicBool>,
@@ -187,7 +187,7 @@ struct Keeper {
 
 enum Supervisor {
     NotStarted,
-    /// It runs, as far as anybody knows. It is not reaped, so its id is its own.
+    /// It runs, as far as is known. It is not reaped, so its id is valid.
     Runs(Pid, UnixStream),
     Over,
 }
@@ -197,7 +197,7 @@ impl Keeper {
         while let Some(order) = orders.blocking_recv() {
             match order {
                 Order::Start(_, reply) if reply.is_closed() => {}
-                // If nobody waits by then, dropping what was begun tells the supervisor.
+                // If the caller is gone, dropping the reply closes the control socket, which the supervisor detects.
                 Order::Start(launch, reply) => drop(reply.send(self.start(launch))),
                 Order::MakeSure(trouble, reply) => {
                     self.make_sure(trouble);
@@ -205,7 +205,7 @@ impl Keeper {
                 }
             }
         }
-        // The supervisor sees its socket close, and has nothing to do any more.
+        // The closed socket makes the supervisor exit.
         self.finish(PATIENCE);
     }
 
@@ -237,10 +237,10 @@ impl Keeper {
             stdout: ends.stdout.into(),
             stderr: ends.stderr.into(),
         };
-        // The supervisor is to find the instructions there when it looks, if they fit.
+        // The instructions are sent first, as far as they fit, so that the supervisor finds them at once.
         let sent = send_some(&control, &message).and_then(|rest| {
             descriptors.send(supervisor)?;
-            // So the supervisor alone has the server's ends, and a supervisor that has gone is noticed.
+            // Leaves the supervisor as the only owner of the server's ends, so that its end is detected.
             drop(descriptors);
             if !rest.is_empty() {
                 control.set_write_timeout(Some(PATIENCE))?;
@@ -276,7 +276,7 @@ impl Keeper {
             program,
             args: launch.args.clone(),
             env,
-            // The supervisor's own folder is the one that the host was in when the supervisor was started.
+            // The supervisor's own working directory is the one the host had when it was started.
             cwd: launch.cwd.clone().or_else(|| std::env::current_dir().ok()),
             sandbox: launch.sandbox.clone(),
             after_close: launch.grace.after_close,
@@ -291,7 +291,7 @@ impl Keeper {
         ours.set_read_timeout(Some(CLOSING))?;
         let child = Command::new(&self.command.program)
             .args(&self.command.args)
-            // What the environment of a host does to programs it must not do to the supervisor.
+            // Variables of the host must not affect the supervisor.
             .env_clear()
             .process_group(0)
             .stdin(OwnedFd::from(supervisors_end))
@@ -302,7 +302,7 @@ impl Keeper {
         Ok(Supervisor::Runs(pid, ours))
     }
 
-    /// Ends a supervisor that has died or hangs. One that lives is left alone if all it did was to let go of one server.
+    /// Ends a supervisor that has died or hangs. A live one is left alone if it only closed one control socket.
     fn make_sure(&mut self, trouble: Trouble) {
         let Supervisor::Runs(_, socket) = &self.supervisor else {
             return;
@@ -315,7 +315,7 @@ impl Keeper {
         self.finish(patience);
     }
 
-    /// Waits for the end of the supervisor, reaps it, and ends what it may have left.
+    /// Waits for the supervisor to exit, reaps it, and kills what it may have left.
     fn finish(&mut self, patience: Duration) {
         self.is_over.store(true, Ordering::Release);
         let Supervisor::Runs(supervisor, socket) =
@@ -324,7 +324,7 @@ impl Keeper {
             return;
         };
         drop(socket);
-        // A supervisor that ended well has ended all others first. One that was killed has not, and one that hangs will not.
+        // A clean exit means that all servers were ended first. A killed or hanging supervisor has not done that.
         match end_within(supervisor, patience) {
             End::Well => drop(reap(supervisor)),
             End::Badly => {
@@ -341,19 +341,18 @@ impl Keeper {
     }
 }
 
-/// How a supervisor has ended.
 enum End {
-    /// As it should.
+    /// It exited cleanly.
     Well,
-    /// Otherwise.
+    /// It failed or was killed.
     Badly,
-    /// It has not.
+    /// It still runs.
     NotYet,
-    /// Somebody else reaps the children of this program, so its id may be another's by now.
+    /// Other code in this program has reaped it, so its id may have been reused.
     Unknown,
 }
 
-/// Waits that long for a supervisor to end. It is left to be reaped.
+/// Waits that long for a supervisor to exit, without reaping it.
 fn end_within(supervisor: Pid, patience: Duration) -> End {
     let until = Instant::now() + patience;
     let mut pause = Duration::from_micros(100);
@@ -372,15 +371,15 @@ fn end_within(supervisor: Pid, patience: Duration) -> End {
     }
 }
 
-/// What the marks of a supervisor's servers begin with. No other supervisor on this machine has the same.
+/// Prefix for the marks of a supervisor's servers, unique on this machine.
 fn mark() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.unwrap_or_default().as_nanos();
     format!("{}-{now:x}-", std::process::id())
 }
 
-/// Whether the other end of the socket is closed, or about to be: the system closes what a killed process had open one
-/// by one, and in no order to rely on. The supervisor says nothing there.
+/// Whether the other end of the socket is closed, or about to be: the kernel closes the descriptors of a killed process
+/// one by one, in no defined order. The supervisor sends nothing on this socket.
 fn closes(mut socket: &UnixStream) -> bool {
     loop {
         match socket.read(&mut [0]) {
@@ -395,7 +394,7 @@ fn no_supervisor(supervisor: &SupervisorCommand, error: &io::Error) -> Transport
     TransportError::new(
         TransportErrorKind::Spawn,
         format!(
-            "the supervisor of the server could not be started ({}): {error}",
+            "cannot start the supervisor ({}): {error}",
             supervisor.program.display()
         ),
     )

@@ -1,9 +1,8 @@
 //! One server under a supervisor, as the host sees it.
 //!
-//! Owns the socket about this server, and one task that reads what the supervisor reports. The task lives until nothing of
-//! the server is left, whoever drops the handle before; if the runtime ends and takes the task along, the socket closes
-//! and the supervisor ends the server. This module must not touch processes: the supervisor does, and if it cannot,
-//! `shared_supervisor`.
+//! Owns the server's control socket and one task that reads the supervisor's reports. The task lives until the server
+//! is gone, even if the handle is dropped before; if the runtime ends, the socket closes and the supervisor ends the
+//! server. This module must not touch processes: that is for the supervisor or, if it fails, `shared_supervisor`.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -23,10 +22,10 @@ use crate::supervisor::wire::{CLOSE, FINISH, LEAVE, Report, send_all};
 use crate::transport::TransportError;
 use crate::transport::stdio::{Exit, Launch, Life, SupervisorCommand, lookup};
 
-/// How much longer than the server's own time the supervisor may take to end it: as long as it tries to kill, and some.
+/// How long after the server's grace period the supervisor may take: its time for killing, and a margin.
 const GUARD_PATIENCE: Duration = Duration::from_secs(8);
 
-/// Starts a server under the supervisor. Dropping the future ends whatever was begun.
+/// Starts a server under the supervisor. Dropping the future undoes what was started.
 pub(super) async fn start(
     command: SupervisorCommand,
     launch: Launch,
@@ -35,7 +34,7 @@ pub(super) async fn start(
     let to_finish = launch.to_finish;
     let handed = SharedSupervisor::hand_over(&command, launch).await?;
     let control = UnixStream::from_std(handed.control).map_err(|error| no_process(&error))?;
-    let kept = Arc::new(Kept {
+    let shared = Arc::new(Kept {
         control,
         supervisor: handed.supervisor,
         server: AtomicI32::new(0),
@@ -44,14 +43,14 @@ pub(super) async fn start(
         to_finish,
         life: watch::Sender::new(Life::Running),
     });
-    // From here on whoever drops this ends what was begun.
-    let handle = Handle(Arc::clone(&kept));
+    // From here on, dropping the handle ends what was started.
+    let handle = Handle(Arc::clone(&shared));
     let (reply, started) = oneshot::channel();
-    tokio::spawn(kept.keep(handed.program, reply));
+    tokio::spawn(shared.keep(handed.program, reply));
     match started.await {
         Ok(Ok(())) => Ok((handle, handed.pipes)),
         Ok(Err(error)) => Err(error),
-        Err(_) => Err(no_process(&io::Error::other("its keeper has ended"))),
+        Err(_) => Err(no_process(&io::Error::other("its task has ended"))),
     }
 }
 
@@ -59,7 +58,7 @@ pub(super) async fn start(
 pub(in crate::transport::stdio) struct Handle(Arc<Kept>);
 
 impl Handle {
-    /// The process id of the server itself, 0 before it runs.
+    /// The process id of the server; 0 before it runs.
     pub(super) fn id(&self) -> i32 {
         self.0.server.load(Ordering::Relaxed)
     }
@@ -72,19 +71,19 @@ impl Handle {
         self.end_by(CLOSE, self.0.longest_end);
     }
 
-    /// Ends it like [`end`](Self::end), and lets the supervisor see to it when this process is gone.
+    /// Ends it like [`end`](Self::end); the supervisor completes that when this process is gone.
     pub(super) fn leave(&self) {
         self.end_by(LEAVE, self.0.longest_end);
     }
 
-    /// Lets a package runner go on for which there is no more use, as long as it makes progress.
+    /// Lets a package runner that is no longer wanted continue as long as it makes progress.
     pub(super) fn finish(&self) {
         self.end_by(FINISH, self.0.longest_end + self.0.to_finish);
     }
 
     fn end_by(&self, byte: u8, within: Duration) {
-        let kept = &self.0;
-        let is_first = kept.overdue.send_if_modified(|overdue| {
+        let shared = &self.0;
+        let is_first = shared.overdue.send_if_modified(|overdue| {
             let is_first = overdue.is_none();
             overdue.get_or_insert(Instant::now() + within);
             is_first
@@ -92,12 +91,12 @@ impl Handle {
         if !is_first {
             return;
         }
-        // A supervisor that is no longer there needs no telling. One byte always fits.
+        // Errors are ignored: the supervisor may be gone. One byte always fits.
         let _ = match self.id() {
-            // Nobody wants what is being started: the supervisor, or whatever was taken for one, sees us go.
-            0 => rustix::net::shutdown(kept.control.as_fd(), rustix::net::Shutdown::Write)
+            // Cancels a start in progress: the supervisor detects the closed socket.
+            0 => rustix::net::shutdown(shared.control.as_fd(), rustix::net::Shutdown::Write)
                 .map_err(io::Error::from),
-            _ => send_all(&kept.control, &[byte]),
+            _ => send_all(&shared.control, &[byte]),
         };
     }
 
@@ -112,18 +111,18 @@ impl Drop for Handle {
     }
 }
 
-/// What the task shares with everybody else.
+/// State shared by the task and the handle.
 struct Kept {
-    /// The socket about this server.
+    /// Control socket of this server.
     control: UnixStream,
-    /// The supervisor lives as long as anybody holds this.
+    /// Keeps the supervisor alive.
     supervisor: Arc<SharedSupervisor>,
-    /// The process id of the server itself, 0 before it runs.
+    /// The process id of the server; 0 before it runs.
     server: AtomicI32,
-    /// When the supervisor will have had all the time it needs to end the server, once it has been told to.
+    /// Deadline for the supervisor to end the server, once requested.
     overdue: watch::Sender<Option<Instant>>,
     longest_end: Duration,
-    /// How long a package runner may go on.
+    /// How long a package runner may continue.
     to_finish: Duration,
     life: watch::Sender<Life>,
 }
@@ -131,13 +130,13 @@ struct Kept {
 type Reply = oneshot::Sender<Result<(), TransportError>>;
 
 impl Kept {
-    /// Follows what the supervisor reports, until nothing of the server is left.
+    /// Processes the supervisor's reports until the server is gone.
     async fn keep(self: Arc<Self>, program: PathBuf, reply: Reply) {
         let mut exit = Exit::Unknown;
         let mut reply = Some(reply);
         let mut answer = |outcome| {
             if let Some(reply) = reply.take() {
-                // If nobody waits for the answer any more, the handle has been dropped.
+                // A dropped receiver means that the handle has been dropped.
                 let _ = reply.send(outcome);
             }
         };
@@ -173,7 +172,7 @@ impl Kept {
         self.life.send_replace(Life::Gone(exit));
     }
 
-    /// Waits for the next report, or for a sign that the supervisor does not do its work.
+    /// Waits for the next report, or for a sign that the supervisor does not work.
     async fn next_report(&self) -> Result<Report, Trouble> {
         tokio::select! {
             biased;

@@ -57,7 +57,7 @@ fn problems_name_their_place_and_say_what_to_change() {
         (json!({}), "arguments.limit: is required and missing"),
         (
             json!({"limit": "5"}),
-            "arguments.limit: expected an integer, got the text \"5\"",
+            "arguments.limit: expected an integer, got the string \"5\"",
         ),
         (
             json!({"limit": 0}),
@@ -65,15 +65,15 @@ fn problems_name_their_place_and_say_what_to_change() {
         ),
         (
             json!({"limit": 1, "lmit": 2}),
-            "arguments.lmit: there is no such argument",
+            "arguments.lmit: unknown argument",
         ),
         (
             json!({"limit": 1, "state": "new"}),
-            "arguments.state: expected one of \"open\", \"closed\", got the text \"new\"",
+            "arguments.state: expected one of \"open\", \"closed\", got the string \"new\"",
         ),
         (
             json!({"limit": 1, "filters": [{"since": "a"}, {"since": "b"}, {"since": 5}]}),
-            "arguments.filters[2].since: expected null or a text, got the number 5",
+            "arguments.filters[2].since: expected null or a string, got the number 5",
         ),
         (
             json!({"limit": 1, "filters": [{}]}),
@@ -89,11 +89,11 @@ fn problems_name_their_place_and_say_what_to_change() {
         ),
         (
             json!({"limit": 1, "odd key": []}),
-            "arguments[\"odd key\"]: expected a boolean, got an empty list",
+            "arguments[\"odd key\"]: expected a boolean, got an empty array",
         ),
         (
             json!({"limit": 1, "name": "X\u{1b}"}),
-            "arguments.name: expected text that matches ^[a-z]+$, got the text \"X\\u001b\"",
+            "arguments.name: expected a string that matches ^[a-z]+$, got the string \"X\\u001b\"",
         ),
         (
             json!({"limit": {"a": 1, "b": 2}}),
@@ -105,7 +105,7 @@ fn problems_name_their_place_and_say_what_to_change() {
     check_problem(
         &schema,
         &json!([1]),
-        "arguments: expected an object, got a list of 1",
+        "arguments: expected an object, got an array of length 1",
     );
     let many: Map<String, Value> = (0..20)
         .map(|index| (format!("x{index:02}"), json!(1)))
@@ -126,13 +126,13 @@ fn alternatives_are_told_by_the_nearest_one() {
     check_problem(
         &schema,
         &json!({"when": true}),
-        "arguments.when: expected a text or an integer, got the boolean true",
+        "arguments.when: expected a string or an integer, got the boolean true",
     );
     check_problem(
         &schema,
         &json!({"who": {"id": "x"}}),
         "arguments.who: fits none of the 2 alternatives; for the nearest one: \
-         arguments.who.id expected an integer, got the text \"x\"",
+         arguments.who.id expected an integer, got the string \"x\"",
     );
 }
 
@@ -162,7 +162,7 @@ fn older_drafts_are_honoured() {
     check_problem(
         &draft7,
         &json!({"a": 5}),
-        "arguments.a: expected a text, got the number 5",
+        "arguments.a: expected a string, got the number 5",
     );
     let default =
         json!({"properties": {"a": {"prefixItems": [{"type": "string"}], "items": false}}});
@@ -287,7 +287,7 @@ fn hostile_schemas_cost_neither_time_nor_stack() {
     );
     let told = verdict(&wide, &deep);
     assert!(
-        told.ends_with(".a.a: expected a text, got an empty object"),
+        told.ends_with(".a.a: expected a string, got an empty object"),
         "{told}"
     );
 
@@ -422,7 +422,7 @@ fn pairs_that_make_no_sense_are_told() {
     check_not_coerced(&["numbers=x"], "numbers=x: expected a whole number");
     check_not_coerced(
         &["limit=1", "limit=2"],
-        "limit=2: limit is given twice, and it is no list",
+        "limit=2: limit is given twice, but is not a list",
     );
     check_not_coerced(&["text=a", "text.b=2"], "text.b=2: text is not an object");
     let deep = vec!["x"; 100_000].join(".");

@@ -299,13 +299,13 @@ async fn every_call_takes_the_same_path() {
     check("replace", Ok("another\u{202e}"), &whole).await;
     check(
         "deny",
-        Err("the call of {tool} is not permitted: as asked. Hint: do not try to reach the same by other means; ask the user."),
+        Err("the call of {tool} is not permitted: as asked. Hint: do not try to achieve the same by other means; ask the user."),
         &["permit"],
     )
     .await;
     check(
         "withhold",
-        Err("the call of {tool} is not permitted: as asked. Hint: do not try to reach the same by other means; ask the user."),
+        Err("the call of {tool} is not permitted: as asked. Hint: do not try to achieve the same by other means; ask the user."),
         &["permit", "run", "inspect", "end: failed"],
     )
     .await;

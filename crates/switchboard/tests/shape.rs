@@ -96,9 +96,9 @@ fn errors_and_empty_answers_say_so() {
     assert_eq!(failed.blocks, [text("no")]);
     check(
         &json!({"content": []}),
-        &[text("[the tool answered with no content]")],
+        &[text("[the tool returned no content]")],
     );
-    check(&json!({}), &[text("[the tool answered with no content]")]);
+    check(&json!({}), &[text("[the tool returned no content]")]);
     let options = ShapeOptions {
         max_tokens: Tokens(100),
         spill: None,
@@ -192,7 +192,7 @@ fn bytes_that_are_no_picture_go_to_a_file() {
     assert_eq!(
         nowhere.blocks,
         [text(
-            "[binary resource x://r (application/pdf), 4 bytes, not kept: there is no folder for it]"
+            "[binary resource x://r (application/pdf), 4 bytes, not saved: no folder for large output]"
         )]
     );
 }
@@ -251,7 +251,7 @@ fn long_output_is_cut_at_a_line_and_kept_whole() {
     let [Block::Text(shown), Block::Image(_)] = cut.blocks.as_slice() else {
         panic!("{:?}", cut.blocks);
     };
-    let (head, note) = shown.split_once("\n[output cut: ").expect("a note");
+    let (head, note) = shown.split_once("\n[output truncated: ").expect("a note");
     assert!(
         lines.starts_with(&format!("{head}\n")),
         "cut at the end of a line"
@@ -260,7 +260,7 @@ fn long_output_is_cut_at_a_line_and_kept_whole() {
     assert_eq!(
         note,
         format!(
-            "{characters} characters in all; the whole is in {}; read it in parts]",
+            "{characters} characters in total; the full output is in {}; read it in parts]",
             file.path.display()
         )
     );
@@ -278,7 +278,7 @@ fn a_folder_that_cannot_be_written_costs_the_file_and_nothing_else() {
     assert!(cut.is_cut && cut.files.is_empty());
     let shown = cut.text();
     assert!(
-        shown.starts_with("xxx") && shown.contains("the rest is lost: cannot write into"),
+        shown.starts_with("xxx") && shown.contains("the rest was dropped: cannot write into"),
         "{shown}"
     );
     assert_eq!(
@@ -311,10 +311,7 @@ fn files_are_for_their_owner_alone() {
     let error = SpillFolder::new(&link)
         .write("a", "txt", b"4")
         .expect_err("a link");
-    assert!(
-        error.to_string().ends_with("it is not a folder of its own"),
-        "{error}"
-    );
+    assert!(error.to_string().ends_with("it is not a folder"), "{error}");
 }
 
 #[test]

@@ -180,15 +180,15 @@ async fn a_login_that_cannot_be_read_is_told_of_and_stays() {
         let (told, told_hint) = logins.error().await;
         assert_eq!(
             told,
-            format!("the store of logins could not be read: {problem}")
+            format!("the login store could not be read: {problem}")
         );
         assert_eq!(told_hint, hint);
         assert_eq!(fs::read(logins.file()).ok(), before);
     };
-    let again = "log in again, which replaces the file; or put it back from a backup";
+    let again = "log in again to replace the file, or restore it from a backup";
     check(
         |logins| fs::write(logins.file(), "").unwrap(),
-        "FOLDER/KEY.login: it is cut short or is no sealed secret",
+        "FOLDER/KEY.login: it is truncated or not a sealed secret",
         again,
     )
     .await;
@@ -198,31 +198,31 @@ async fn a_login_that_cannot_be_read_is_told_of_and_stays() {
             *content.last_mut().unwrap() ^= 1;
             fs::write(logins.file(), content).unwrap();
         },
-        "FOLDER/KEY.login: it is damaged, or was put in the place of another",
+        "FOLDER/KEY.login: it is damaged, or belongs to another login",
         again,
     )
     .await;
     check(
         |logins| fs::write(logins.folder().join("key"), "0".repeat(64)).unwrap(),
-        "FOLDER/KEY.login: it was sealed with another key than the one there is",
+        "FOLDER/KEY.login: it was sealed with another key",
         again,
     )
     .await;
     check(
         |logins| fs::write(logins.folder().join("key"), "nonsense").unwrap(),
         "the key file FOLDER/key is damaged",
-        "put it back from a backup, or move it away and log in again everywhere",
+        "restore it from a backup, or move it away and log in to every server again",
     )
     .await;
     check(
         |logins| fs::remove_file(logins.folder().join("key")).unwrap(),
         "the key file FOLDER/key is missing",
-        "put the key file back from a backup, or log in again",
+        "restore the key file from a backup, or log in again",
     )
     .await;
     check(
         |logins| fs::write(logins.file(), vec![0; 2 << 20]).unwrap(),
-        "FOLDER/KEY.login is larger than any login",
+        "FOLDER/KEY.login is too large for a login",
         "move FOLDER/KEY.login away and log in again",
     )
     .await;
@@ -249,10 +249,10 @@ async fn what_another_may_have_made_is_refused() {
         let (told, _) = logins.error().await;
         assert_eq!(
             told,
-            format!("the store of logins could not be read: {problem}")
+            format!("the login store could not be read: {problem}")
         );
     };
-    let link = "is not a plain file or folder, or is a link";
+    let link = "is not a regular file or folder, or is a symlink";
     check(
         |logins| {
             let aside = logins.state.path().join("aside");
@@ -336,7 +336,7 @@ async fn the_keyring_is_asked_for_its_key_once() {
     let (told, hint) = logins.error().await;
     assert_eq!(
         told,
-        "the store of logins could not be read: the login was kept with the keyring of the system, which is not in use"
+        "the login store could not be read: the login was stored with the system keyring, which is not in use"
     );
     assert_eq!(
         hint,
@@ -353,22 +353,16 @@ async fn a_key_that_is_gone_from_the_keyring_is_never_made_up() {
     vault().put(&logins.key, &secret).await.unwrap();
     *keyring.secret.lock().unwrap() = None;
     let error = vault().get(&logins.key).await.unwrap_err();
-    assert_eq!(
-        error.problem,
-        "the key is no longer in the keyring of the system"
-    );
+    assert_eq!(error.problem, "the key is no longer in the system keyring");
     assert!(keyring.secret.lock().unwrap().is_none());
     *keyring.secret.lock().unwrap() = Some(Secret::new("nonsense"));
     let error = vault().get(&logins.key).await.unwrap_err();
-    assert_eq!(
-        error.problem,
-        "the key in the keyring of the system is damaged"
-    );
+    assert_eq!(error.problem, "the key in the system keyring is damaged");
     *keyring.fails_with.lock().unwrap() = Some(KeyringError::Locked);
     let error = vault().get(&logins.key).await.unwrap_err();
     assert_eq!(
         error.problem,
-        "the keyring of the system cannot be used: it is locked"
+        "the system keyring cannot be used: it is locked"
     );
 }
 
@@ -398,7 +392,7 @@ async fn the_keyring_is_used_where_it_works_and_not_looked_at_before() {
     let error = error.unwrap_err();
     assert_eq!(
         error.problem,
-        "the keyring of the system cannot be used: it gave no answer within 3 s"
+        "the system keyring cannot be used: it did not answer within 3 s"
     );
     assert!(!logins.file().exists());
 }
@@ -444,7 +438,7 @@ async fn a_lock_is_waited_for_and_given_up_in_time() {
     assert_eq!(
         error.to_string(),
         format!(
-            "the store of logins could not be locked: {}: another process has held it for 0 s",
+            "the login store could not be locked: {}: another process has held it for 0 s",
             path.display()
         )
     );

@@ -554,5 +554,5 @@ async fn output_that_is_too_long_is_cut_whoever_made_it() {
         panic!("one result, not {results:?}");
     };
     assert_eq!(text.chars().count(), 2_500);
-    assert!(text.contains("the whole is in"), "{text}");
+    assert!(text.contains("the full output is in"), "{text}");
 }

@@ -218,7 +218,7 @@ fn text_that_no_screen_shows_sets_a_tool_aside() {
     assert_eq!(controlled["flags"][0]["rule"], "hidden-characters");
     let marked = context.line("tools --server evil").stdout;
     assert!(
-        marked.contains("suspicious, has characters that no screen shows"),
+        marked.contains("suspicious, contains invisible characters"),
         "{marked}"
     );
 }

@@ -324,7 +324,8 @@ fn the_answer_can_be_pasted() {
             login.stderr
         );
         assert!(login.stderr.starts_with(PASTE), "{}", login.stderr);
-        let other = "warning: that is the answer to another login\n  hint: open the newest address";
+        let other =
+            "warning: that is the response to another login\n  hint: open the newest URL";
         assert!(login.stderr.contains(other), "{}", login.stderr);
         assert!(
             login.stderr.ends_with("\nguarded is logged in: 2 tools\n"),
@@ -390,7 +391,7 @@ fn the_entry_says_where_the_answer_comes() {
     assert_eq!(run.code, 1, "{}", run.stderr);
     assert!(
         run.stderr
-            .contains(&format!("cannot listen on 127.0.0.1:{port} for the answer"))
+            .contains(&format!("cannot listen on 127.0.0.1:{port} for the callback"))
             && run.stderr.contains("set another `oauth.callback_port`"),
         "{}",
         run.stderr
@@ -601,13 +602,13 @@ fn a_damaged_login_is_reported_and_can_be_replaced() {
     let lines: Vec<&str> = login.stderr.lines().collect();
     let output = lines.first().unwrap();
     assert!(
-        output.starts_with("warning: the store of logins could not be read: [ROOT]/state/logins/")
-            && output.ends_with(".login: it is cut short or is no sealed secret"),
+        output.starts_with("warning: the login store could not be read: [ROOT]/state/logins/")
+            && output.ends_with(".login: it is truncated or not a sealed secret"),
         "{output}"
     );
     assert_eq!(
         lines.get(1),
-        Some(&"  hint: log in again, which replaces the file; or put it back from a backup")
+        Some(&"  hint: log in again to replace the file, or restore it from a backup")
     );
     assert_eq!(lines.last(), Some(&"guarded is logged in: 2 tools"));
     check(
@@ -711,7 +712,7 @@ fn on_a_terminal_the_answer_can_be_pasted_while_the_browser_is_waited_for() {
     let _ = reader.read_to_end(&mut shown);
     let shown = String::from_utf8(shown).unwrap();
     assert!(
-        shown.contains("that address is not the one the login leads to"),
+        shown.contains("that is not the redirect URL of this login"),
         "{shown}"
     );
     assert!(

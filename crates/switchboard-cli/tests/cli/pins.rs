@@ -95,7 +95,7 @@ fn a_tool_that_changed_is_refused_shown_and_approved() {
         tools.stderr
     );
     // Without a connection the output is the same, except for the scan for suspicious content.
-    let mark = "suspicious, has characters that no screen shows: ";
+    let mark = "suspicious, contains invisible characters: ";
     let remembered = context.line("tools --no-connect").stdout;
     assert_eq!(remembered, tools.stdout.replace(mark, ""));
     let all = |line: &str| context.line(line).stdout;

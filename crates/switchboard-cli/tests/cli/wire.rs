@@ -161,8 +161,7 @@ fn a_tool_that_is_nested_too_deep_costs_that_tool_alone() {
         let mut tools = tools.as_array().unwrap().iter();
         tools.find(|tool| tool["tool"] == name).unwrap().clone()
     };
-    let reason =
-        "its definition is nested too deep to be read; the server's maintainer has to flatten it";
+    let reason = "its definition is nested too deeply to be parsed; the server's maintainer has to flatten it";
     assert_eq!(tool("deep")["aside"], reason);
     assert_eq!(tool("echo")["aside"], Value::Null);
     assert_eq!(context.line("call shop/echo text=hello").stdout, "hello\n");

@@ -129,7 +129,7 @@ async fn check_deep_tool() {
             let catalog = host.catalog();
             let listed = catalog.server("nested").unwrap();
             let aside: Vec<String> = listed.aside().map(ToString::to_string).collect();
-            let reason = "deep: its definition is nested too deep to be read; the server's maintainer has to flatten it";
+            let reason = "deep: its definition is nested too deeply to be parsed; the server's maintainer has to flatten it";
             assert_eq!(aside, [reason], "{cell}");
             host.shutdown().await;
         }

@@ -1,4 +1,4 @@
-//! What a transport asks before each request, and after each refusal.
+//! The [`Authorizer`] trait: the transport calls it for credentials before each request and after each 401 or 403.
 
 use std::fmt;
 
@@ -6,18 +6,16 @@ use futures_util::future::BoxFuture;
 use switchboard_config::secret::Secret;
 use url::Url;
 
-/// Gives requests to one server the credentials of the moment. It never waits for a person.
+/// Supplies the current credentials for requests to one server. Never waits for user interaction.
 pub trait Authorizer: fmt::Debug + Send + Sync + 'static {
-    /// The headers that authorize this request; none where there is no login.
+    /// Returns the headers that authorize this request, or none without a login.
     ///
-    /// A token that is about to expire is renewed first. Where that fails, the old one is sent: the server has the
-    /// last word.
+    /// Refreshes a token that is about to expire. If the refresh fails, the old token is sent and the server decides.
     fn credentials<'a>(&'a self, target: Target<'a>) -> BoxFuture<'a, Credentials>;
 
-    /// The server has answered `target` with 401 or 403. Is there something better to show it now?
+    /// Handles a 401 or 403 response to `target`; decides whether a retry with other credentials can succeed.
     ///
-    /// Bounded: asked again and again for one request, it ends with [`Verdict::NeedsPerson`] or
-    /// [`Verdict::Final`].
+    /// Retries are bounded: repeated calls for one request end with [`Verdict::NeedsPerson`] or [`Verdict::Final`].
     fn refused<'a>(
         &'a self,
         target: Target<'a>,
@@ -25,49 +23,49 @@ pub trait Authorizer: fmt::Debug + Send + Sync + 'static {
         refusal: Refusal<'a>,
     ) -> BoxFuture<'a, Verdict>;
 
-    /// The server has answered, well or not, and given this nonce for the next proof of possession.
+    /// Stores the nonce from a response, successful or not, for the next DPoP proof.
     fn nonce(&self, url: &Url, nonce: &str);
 }
 
-/// The request that is to be authorized.
+/// The request to authorize.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'r> {
-    /// Its method, in capitals.
+    /// HTTP method, in upper case.
     pub method: &'r str,
-    /// Where it goes.
+    /// The request URL.
     pub url: &'r Url,
 }
 
-/// What a request is shown with.
+/// Authorization headers of one request.
 #[derive(Debug, Clone, Default)]
 pub struct Credentials {
-    /// Names and values of headers.
+    /// Header names and values.
     pub headers: Vec<(&'static str, Secret)>,
-    /// Which token it is, so that a refusal is never laid at the door of a newer one.
+    /// Generation of the token, so that a refusal of an old token never invalidates a newer one.
     pub generation: u64,
 }
 
-/// What the server said when it refused.
+/// A 401 or 403 response.
 #[derive(Debug, Clone, Copy)]
 pub struct Refusal<'r> {
     /// 401 or 403.
     pub status: u16,
     /// The values of `WWW-Authenticate`.
     pub challenges: &'r [String],
-    /// How often this request has been refused and sent again before.
+    /// How many times this request has already been refused and retried.
     pub attempts: u32,
 }
 
-/// What to do about a refusal.
+/// How to react to a refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// Send the request again, with new credentials.
+    /// Retry the request with new credentials.
     Again,
-    /// A person has to log in, or to agree to more.
+    /// A user has to log in or to grant more scopes.
     NeedsPerson,
-    /// Authorization has nothing to do with it: the refusal stands.
+    /// The refusal is not about authorization and stands.
     Final,
-    /// New credentials could not be had just now, for this reason. The login is not lost.
+    /// New credentials are temporarily unavailable, with the reason. The login stays valid.
     Unavailable(String),
 }

@@ -1,26 +1,26 @@
-//! What a server says in `WWW-Authenticate`.
+//! Parser for `WWW-Authenticate` challenges.
 //!
-//! One value can hold several challenges, and their parameters are separated by the same comma. A word followed by `=`
-//! is a parameter; any other word begins the next challenge.
+//! One value can hold several challenges, and a comma separates both challenges and their parameters. A word followed
+//! by `=` is a parameter; any other word starts the next challenge.
 
-/// The part of a refusal that tells how to do better.
+/// The `Bearer` and `DPoP` parameters of a refusal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Challenge {
-    /// Whether the server wants tokens that are bound to a key.
+    /// The server requires DPoP-bound tokens.
     pub(super) wants_dpop: bool,
-    /// Why the token was refused.
+    /// Error code, for example `invalid_token`.
     pub(super) error: Option<String>,
-    /// The scopes that are needed.
+    /// Required scopes.
     pub(super) scopes: Vec<String>,
-    /// Where the metadata of the resource is.
+    /// URL of the protected resource metadata, possibly relative.
     pub(super) resource_metadata: Option<String>,
 }
 
-/// Longer values are not looked at.
+/// Longer values are ignored.
 const MAX_VALUE: usize = 16 * 1024;
 
 impl Challenge {
-    /// What the `Bearer` and `DPoP` challenges say together.
+    /// Merges the `Bearer` and `DPoP` challenges.
     pub(super) fn of(values: &[String]) -> Self {
         let mut challenge = Self::default();
         for value in values.iter().filter(|value| value.len() <= MAX_VALUE) {
@@ -45,7 +45,7 @@ impl Challenge {
         self.error.as_deref() == Some("insufficient_scope")
     }
 
-    /// The first word on a matter counts.
+    /// The first value of each parameter wins.
     fn take(&mut self, name: &str, value: String) {
         match name {
             "error" => {
@@ -60,12 +60,12 @@ impl Challenge {
     }
 }
 
-/// Whether a refusal with these challenges could be repaired by more scopes.
+/// Whether more scopes could resolve a refusal with these challenges.
 pub(crate) fn wants_more_scope(values: &[String]) -> bool {
     Challenge::of(values).wants_more_scope()
 }
 
-/// A space-separated list, each word once.
+/// Splits a space-separated list and drops duplicates.
 pub(super) fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split_ascii_whitespace() {
@@ -76,7 +76,7 @@ pub(super) fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Both lists, each word once, the first list first.
+/// Concatenates both lists without duplicates.
 pub(super) fn union(first: &[String], second: &[String]) -> Vec<String> {
     let mut all = first.to_vec();
     for word in second {
@@ -102,7 +102,7 @@ fn items(value: &str) -> Vec<Item<'_>> {
             .unwrap_or(rest.len());
         let (word, after) = rest.split_at(end);
         let (item, after) = match after.trim_start().strip_prefix('=') {
-            // The padding of an old-style credential (`Negotiate abc==`) has no name before it.
+            // The padding of a token68 credential (`Negotiate abc==`) has no name before the `=`.
             Some(after) if !word.is_empty() => {
                 let (text, after) = parameter_value(after.trim_start());
                 (Item::Parameter(word, text), after)
@@ -116,7 +116,7 @@ fn items(value: &str) -> Vec<Item<'_>> {
     items
 }
 
-/// A value, quoted or not, and what comes after it.
+/// Parses a quoted or unquoted value; returns it and the rest.
 fn parameter_value(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text

@@ -1,4 +1,4 @@
-//! Which client logs in: registered beforehand, known by its metadata document, or registered now; in that order.
+//! Selects the OAuth client: preregistered, client metadata document, or dynamic registration, in that order.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -13,10 +13,10 @@ use super::fetch::{Body, Fetcher, shown};
 use super::record::{Client, ClientAuth, Records};
 use super::server::AuthSettings;
 
-/// The name people are shown.
+/// Client name on the consent screen.
 const CLIENT_NAME: &str = "Switchboard";
 
-/// The client that the configuration names, if it names one.
+/// Returns the client from the configuration, if it names one.
 pub(super) fn configured(settings: &AuthSettings, found: &Discovered) -> Option<Client> {
     let id = settings.client_id.clone()?;
     let method = if settings.private_key.is_some() {
@@ -33,7 +33,7 @@ pub(super) fn configured(settings: &AuthSettings, found: &Discovered) -> Option<
     })
 }
 
-/// The client to log in with, registered if need be.
+/// Returns the client to log in with and registers one if necessary.
 pub(super) async fn identify(
     fetcher: &Fetcher,
     records: Records<'_>,
@@ -66,8 +66,8 @@ pub(super) async fn identify(
                 .expires_at
                 .is_none_or(|end| end > now.after(LEFT).as_millis())
     };
-    let kept = records.client(&found.issuer).await?;
-    if let Some(client) = kept.filter(is_usable) {
+    let stored = records.client(&found.issuer).await?;
+    if let Some(client) = stored.filter(is_usable) {
         return Ok(client);
     }
     let client = register(fetcher, found, redirect_uri).await?;
@@ -75,10 +75,10 @@ pub(super) async fn identify(
     Ok(client)
 }
 
-/// A secret that ends sooner than this is not worth beginning a login with.
+/// Minimum remaining lifetime of a client secret to start a login with it.
 const LEFT: std::time::Duration = std::time::Duration::from_secs(600);
 
-/// Registers a client (RFC 7591).
+/// Registers a client dynamically (RFC 7591).
 async fn register(
     fetcher: &Fetcher,
     found: &Discovered,
@@ -118,7 +118,7 @@ async fn register(
     let wire: ClientWire =
         serde_json::from_slice(&answer.body).map_err(|_| LoginErrorKind::Document {
             url: shown(endpoint),
-            problem: "answered a registration with something that is none".to_owned(),
+            problem: "returned an invalid registration response".to_owned(),
         })?;
     let secret = wire.client_secret.filter(|secret| !secret.is_empty());
     let stated = wire.token_endpoint_auth_method.as_deref();
@@ -138,12 +138,12 @@ async fn register(
     })
 }
 
-/// Whether tokens are to be bound to a key.
+/// Whether tokens are DPoP-bound.
 pub(super) fn uses_dpop(found: &Discovered, setting: Option<bool>) -> bool {
     setting.unwrap_or(found.wants_dpop && found.endpoints.has_dpop)
 }
 
-/// What an answer that is no success says.
+/// Maps an error response to a [`LoginErrorKind`].
 pub(super) fn refusal(status: u16, body: &[u8]) -> LoginErrorKind {
     #[derive(Deserialize)]
     struct Wire {
@@ -165,7 +165,7 @@ pub(super) fn refusal(status: u16, body: &[u8]) -> LoginErrorKind {
     }
 }
 
-/// Text of a server, made harmless and not longer than a few lines.
+/// Sanitizes a server's text and truncates it to a few lines.
 pub(super) fn short(text: &str) -> String {
     const MOST: usize = 300;
     let text: String = text.chars().take(MOST).collect();
@@ -180,7 +180,8 @@ struct ClientWire {
     token_endpoint_auth_method: Option<String>,
 }
 
-/// How a client with or without a secret proves who it is, where nobody says: as the server can, basic first.
+/// Default authentication method when neither side names one: the first that the server supports, `client_secret_basic`
+/// first.
 fn method(has_secret: bool, found: &Discovered) -> ClientAuth {
     if !has_secret {
         return ClientAuth::None;
@@ -218,7 +219,7 @@ fn by_name(text: &str) -> Option<ClientAuth> {
     known.into_iter().find(|method| name(*method) == text)
 }
 
-/// Whether the callback stays on the person's machine.
+/// Whether the redirect URI is on the user's machine.
 fn is_native(redirect_uri: &Url) -> bool {
     match redirect_uri.host() {
         Some(Host::Domain(name)) => name == "localhost",

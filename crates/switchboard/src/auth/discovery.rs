@@ -1,8 +1,8 @@
-//! Where to log in: from a server's address to the endpoints of its authorization server.
+//! Discovers the authorization server of an MCP server and its endpoints.
 //!
-//! By the later revisions the server's metadata names its authorization servers; by that of 2025-03-26 the server's
-//! own origin is one, with well-known endpoints where it publishes nothing at all. Every identifier is compared as it
-//! is written: the metadata's `issuer` is the one that led to it, and the resource is the server.
+//! In later revisions the resource metadata names the authorization servers. In 2025-03-26 the server's own origin is
+//! the authorization server, with default endpoints if it publishes no metadata. Identifiers are compared literally:
+//! `issuer` must equal the one that led to the metadata, and the resource must cover the server.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -15,32 +15,30 @@ use super::fetch::{Fetched, Fetcher, shown};
 use super::server::ProtectedServer;
 use super::ssrf::SsrfPolicy;
 
-/// Authorization servers tried for one resource.
+/// Maximum number of authorization servers tried for one resource.
 const MOST_ISSUERS: usize = 4;
 
-/// What discovery has found.
 #[derive(Debug, Clone)]
 pub(super) struct Discovered {
-    /// The authorization server.
     pub(super) issuer: String,
-    /// The resource that tokens are asked for.
+    /// Resource indicator for token requests.
     pub(super) resource: String,
-    /// The scopes that the resource knows.
+    /// Scopes that the resource supports.
     pub(super) scopes: Vec<String>,
-    /// Whether the resource wants tokens that are bound to a key.
+    /// The resource requires DPoP-bound tokens.
     pub(super) wants_dpop: bool,
     pub(super) endpoints: Endpoints,
     pub(super) reach: SsrfPolicy,
 }
 
-/// What an authorization server offers.
+/// Endpoints and capabilities of an authorization server.
 #[derive(Debug, Clone)]
 pub(super) struct Endpoints {
     pub(super) authorization: Option<Url>,
     pub(super) token: Url,
     pub(super) registration: Option<Url>,
     pub(super) revocation: Option<Url>,
-    /// How clients prove who they are; `None` where it does not say.
+    /// Supported client authentication methods; `None` if not published.
     pub(super) auth_methods: Option<Vec<String>>,
     pub(super) scopes: Vec<String>,
     pub(super) has_s256: bool,
@@ -49,7 +47,7 @@ pub(super) struct Endpoints {
     pub(super) reads_client_metadata: bool,
 }
 
-/// Finds the authorization server of a server.
+/// Finds the authorization server of an MCP server.
 pub(super) async fn discover(
     fetcher: &Fetcher,
     server: &ProtectedServer,
@@ -79,10 +77,10 @@ pub(super) async fn discover(
             Ok(None) => {
                 failure.get_or_insert_with(|| LoginErrorKind::Document {
                     url: visible(issuer).into_owned(),
-                    problem: "publishes no metadata of an authorization server".to_owned(),
+                    problem: "publishes no authorization server metadata".to_owned(),
                 });
             }
-            // Another one may be in order.
+            // The next issuer may work.
             Err(error) => {
                 failure.get_or_insert(error);
             }
@@ -114,12 +112,12 @@ pub(super) async fn discover(
 }
 
 impl Endpoints {
-    /// The endpoints of 2025-03-26 for a server that publishes nothing.
+    /// Default endpoints of 2025-03-26 for a server without metadata.
     fn at_origin(server: &Url) -> Result<Self, LoginErrorKind> {
         let at = |path: &str| {
             server.join(path).map_err(|_| LoginErrorKind::Document {
                 url: shown(server),
-                problem: "has no origin to log in at".to_owned(),
+                problem: "has no origin".to_owned(),
             })
         };
         Ok(Self {
@@ -129,7 +127,7 @@ impl Endpoints {
             revocation: None,
             auth_methods: None,
             scopes: Vec::new(),
-            // It says nothing, and the revision demands it.
+            // Without metadata S256 is assumed: the revision requires PKCE.
             has_s256: true,
             has_dpop: false,
             names_itself: false,
@@ -138,7 +136,7 @@ impl Endpoints {
     }
 }
 
-/// What the metadata of a resource says.
+/// Protected resource metadata (RFC 9728).
 #[derive(Debug, Default)]
 struct Resource {
     identifier: Option<String>,
@@ -153,7 +151,7 @@ struct Finder<'f> {
 }
 
 impl Finder<'_> {
-    /// The metadata of the resource: where the server says it is, or at the well-known places.
+    /// Fetches the resource metadata from the URL in the challenge, else from the well-known URLs.
     async fn resource(
         &self,
         server: &ProtectedServer,
@@ -167,7 +165,7 @@ impl Finder<'_> {
                     .join(link)
                     .map_err(|_| LoginErrorKind::Document {
                         url: shown(server.url()),
-                        problem: "names metadata at something that is no address".to_owned(),
+                        problem: "names an invalid resource metadata URL".to_owned(),
                     })?,
             ],
             None => well_known(server.url(), "oauth-protected-resource"),
@@ -191,13 +189,13 @@ impl Finder<'_> {
         match (named, places.first()) {
             (Some(_), Some(place)) => Err(LoginErrorKind::Document {
                 url: shown(place),
-                problem: "is not the metadata that the server says it is".to_owned(),
+                problem: "is not resource metadata, although the server refers to it".to_owned(),
             }),
             _ => Ok(None),
         }
     }
 
-    /// The metadata of an authorization server, if it publishes any.
+    /// Fetches the metadata of an authorization server; `None` if it publishes none.
     async fn metadata(
         &self,
         issuer: &str,
@@ -206,7 +204,7 @@ impl Finder<'_> {
     ) -> Result<Option<(String, Endpoints)>, LoginErrorKind> {
         let address = Url::parse(issuer).map_err(|_| LoginErrorKind::Document {
             url: visible(issuer).into_owned(),
-            problem: "is no address of an authorization server".to_owned(),
+            problem: "is not a valid issuer URL".to_owned(),
         })?;
         let is_named = place.is_some();
         let places = match place {
@@ -217,8 +215,8 @@ impl Finder<'_> {
             let Some(wire) = self.document::<ServerWire>(&place).await? else {
                 continue;
             };
-            // Without a name that somebody gave, the slash at the end of an origin is as good as none, and a document
-            // that the user named may call itself as it likes.
+            // If no metadata named the issuer, a trailing slash on the origin is accepted, and a document at a
+            // configured URL may carry any issuer.
             let is_same = wire.issuer == issuer
                 || (is_legacy && (is_named || wire.issuer == format!("{issuer}/")));
             if !is_same {
@@ -240,7 +238,7 @@ impl Finder<'_> {
             let url = url.and_then(|text| Url::parse(text).ok());
             let url = url.ok_or_else(|| LoginErrorKind::Document {
                 url: shown(place),
-                problem: "names an endpoint that is no address".to_owned(),
+                problem: "names an invalid endpoint URL".to_owned(),
             })?;
             self.fetcher.check(&url, &self.reach)?;
             Ok(Some(url))
@@ -271,7 +269,7 @@ impl Finder<'_> {
         })
     }
 
-    /// A document, or nothing where there is none. A server that fails is not the same as one that has nothing.
+    /// Fetches a document; `None` if absent. A failing server (5xx, 429) is an error, not an absent document.
     async fn document<T: DeserializeOwned>(
         &self,
         place: &Url,
@@ -284,16 +282,13 @@ impl Finder<'_> {
         }
         let is_object = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
         if !is_object {
-            // A page for people, where every path leads to one.
+            // An HTML page: some servers answer every path with one.
             return Ok(None);
         }
         let read = serde_json::from_slice(&body);
         read.map(Some).map_err(|error| LoginErrorKind::Document {
             url: shown(place),
-            problem: format!(
-                "is not the metadata it should be: {}",
-                visible(&error.to_string())
-            ),
+            problem: format!("is not valid metadata: {}", visible(&error.to_string())),
         })
     }
 }
@@ -321,14 +316,14 @@ struct ServerWire {
     client_id_metadata_document_supported: Option<bool>,
 }
 
-/// Whether a text has only letters that an address can have (RFC 3986). What a person is sent to is handed to another
-/// program, so nothing is repaired here: no blanks, quotes or backticks.
+/// Whether a text contains only characters allowed in a URI (RFC 3986). The authorization URL is passed to another
+/// program, so nothing is repaired: no spaces, quotes or backticks.
 fn is_written_as_address(text: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte);
     text.bytes().all(is_allowed)
 }
 
-/// Where the metadata of something at this address can be: for its path, and for its whole origin.
+/// Well-known URLs for metadata: for the path first, then for the origin.
 fn well_known(url: &Url, kind: &str) -> Vec<Url> {
     let path = url.path().trim_end_matches('/');
     let mut paths = vec![format!("/.well-known/{kind}{path}")];
@@ -338,7 +333,8 @@ fn well_known(url: &Url, kind: &str) -> Vec<Url> {
     places(url, &paths)
 }
 
-/// Where the metadata of an authorization server can be. The origin alone speaks for no issuer with a path.
+/// Well-known URLs for authorization server metadata. Metadata at the bare origin does not apply to an issuer with a
+/// path.
 fn server_metadata_places(issuer: &Url) -> Vec<Url> {
     let path = issuer.path().trim_end_matches('/');
     let mut paths = vec![
@@ -362,7 +358,7 @@ fn places(base: &Url, paths: &[String]) -> Vec<Url> {
     paths.iter().map(place).collect()
 }
 
-/// Whether a resource identifier covers a server: the same origin, and its path or one above it.
+/// Whether a resource identifier covers a server: same origin, and the same or a parent path.
 fn is_resource_of(resource: &str, server: &Url) -> bool {
     let Ok(resource) = Url::parse(resource) else {
         return false;

@@ -1,14 +1,14 @@
-//! Why a login, or anything on the way to a token, failed.
+//! Errors of logins and token requests.
 
 use super::fetch::FetchError;
 use super::vault::VaultError;
 
-/// A login failed.
+/// Error of a login or a token request.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{kind}")]
 #[non_exhaustive]
 pub struct LoginError {
-    /// Why.
+    /// Cause of the failure.
     pub kind: LoginErrorKind,
 }
 
@@ -19,14 +19,14 @@ impl<K: Into<LoginErrorKind>> From<K> for LoginError {
 }
 
 impl LoginError {
-    /// What somebody can do about it, if anything.
+    /// Returns a remedy, if one is known.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match &self.kind {
             LoginErrorKind::NoClient => {
                 "register a client with the authorization server and set `oauth.client_id`"
             }
             LoginErrorKind::StateMismatch | LoginErrorKind::IssuerMismatch { .. } => {
-                "begin the login again; if it happens again, somebody may be tampering with it"
+                "start the login again; if it fails the same way, someone may be tampering with it"
             }
             LoginErrorKind::Fetch(error) if error.is_passing() => "try again later",
             LoginErrorKind::Unavailable(_) => "try again later",
@@ -40,76 +40,78 @@ impl LoginError {
         })
     }
 
-    /// Whether it may work later: it was the network, and nobody has said no.
+    /// Whether a retry may succeed: a temporary failure, not a refusal.
     pub fn is_passing(&self) -> bool {
         self.kind.is_passing()
     }
 }
 
-/// Why a login failed. Texts from servers have been made harmless; none of it is secret.
+/// Cause of a failed login. Texts from servers are sanitized; no variant holds a secret.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoginErrorKind {
-    /// Something could not be fetched.
+    /// A request failed.
     #[error("{0}")]
     Fetch(FetchError),
-    /// The login could not be kept, or what is kept not be read.
+    /// The vault cannot be read or written.
     #[error("{0}")]
     Vault(VaultError),
-    /// A document of the server, or of its authorization server, cannot be used.
+    /// A document of the server or of its authorization server is invalid.
     #[error("{url} {problem}")]
     Document {
-        /// Where it is from.
+        /// URL of the document, without its query.
         url: String,
-        /// What is wrong with it.
+        /// Predicate that completes the sentence "`url` …".
         problem: String,
     },
-    /// The metadata is for another resource than the server.
-    #[error("the metadata of the server is for another resource, {0}")]
+    /// The metadata describes another resource.
+    #[error("the server's metadata describes another resource, {0}")]
     ResourceMismatch(String),
-    /// The authorization server is not the one it should be.
-    #[error("the authorization server calls itself {found} and not {expected}")]
+    /// The issuer differs from the expected one.
+    #[error("the authorization server identifies itself as {found} instead of {expected}")]
     IssuerMismatch {
-        /// What was expected.
+        /// Issuer that led to the document or the login.
         expected: String,
-        /// What came.
+        /// Issuer in the document or the callback.
         found: String,
     },
-    /// The authorization server promised to say who it is, and did not.
-    #[error("the answer does not say which authorization server it is from, as it should")]
+    /// The response lacks the `iss` parameter that the authorization server advertises.
+    #[error("the response lacks the issuer that the authorization server promised to send")]
     IssuerMissing,
-    /// The authorization server cannot do PKCE with S256.
+    /// The authorization server does not support PKCE with S256.
     #[error(
-        "the authorization server does not offer PKCE with S256, without which a login is not safe"
+        "the authorization server does not support PKCE with S256, which a secure login requires"
     )]
     NoPkce,
-    /// There is no client to log in with, and none can be registered.
-    #[error("the authorization server registers no clients by itself, and the entry names none")]
+    /// No client is configured, and dynamic registration is not available.
+    #[error(
+        "the authorization server does not support client registration, and the entry has no client id"
+    )]
     NoClient,
-    /// The callback belongs to another login, or to none.
-    #[error("the answer does not belong to this login")]
+    /// The callback's `state` matches no login in progress.
+    #[error("the response does not belong to this login")]
     StateMismatch,
-    /// The authorization server, or the person, said no.
+    /// The authorization server or the user denied the request.
     #[error("the login was refused: {error}{}", in_brackets(.description.as_deref()))]
     Refused {
-        /// The code of the error, such as `access_denied`.
+        /// OAuth error code, such as `access_denied`.
         error: String,
-        /// The same in words.
+        /// Human-readable `error_description`.
         description: Option<String>,
     },
     /// The callback has neither a code nor an error.
-    #[error("the answer holds neither a code nor an error")]
+    #[error("the response contains neither a code nor an error")]
     NoCode,
-    /// The authorization server cannot do it just now.
-    #[error("the authorization server cannot answer just now (HTTP status {0})")]
+    /// The authorization server answered 5xx or 429.
+    #[error("the authorization server is unavailable (HTTP status {0})")]
     Unavailable(u16),
-    /// The entry's way to a token needs no person.
-    #[error("the server is not logged in to by a person")]
+    /// The configured grant type needs no interactive login.
+    #[error("the server needs no interactive login")]
     NoPerson,
-    /// Something that the entry names for it is missing.
+    /// A value that the entry refers to is missing.
     #[error("{0}")]
     Missing(String),
-    /// The key that signs for the client cannot be used.
+    /// The client's private key is unusable.
     #[error("the private key cannot be used: {0}")]
     BadKey(&'static str),
 }

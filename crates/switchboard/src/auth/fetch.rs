@@ -1,8 +1,8 @@
-//! The HTTP client of everything about authorization that is no MCP: metadata, registration, tokens.
+//! HTTP client for OAuth requests: metadata, registration, tokens.
 //!
-//! Where it goes is mostly told by strangers, so it is checked: the address that is really connected to is compared
-//! with the server's [`SsrfPolicy`], also after DNS and after each redirect; answers are small, in plain JSON, and in time.
-//! Redirects are followed for documents only; a form with secrets in it goes where it was sent or nowhere.
+//! Most URLs come from untrusted servers. The connected address is checked against the server's [`SsrfPolicy`], also
+//! after DNS resolution and after each redirect. Responses are limited in size and time and must be uncompressed.
+//! Redirects are followed only for documents, never for forms, which hold secrets.
 
 use std::error::Error;
 use std::fmt;
@@ -22,27 +22,26 @@ use super::ssrf::{Network, Place, SsrfPolicy, SystemNetwork, TOO_NEAR};
 use crate::transport::TransportError;
 use crate::transport::http::HttpClient;
 
-/// The largest document that is read.
+/// Maximum size of a response body, in bytes.
 const MAX_BODY: usize = 256 * 1024;
-/// How long one exchange may take, from the name to the last byte.
+/// Deadline for one exchange, from DNS lookup to the last byte.
 const DEADLINE: Duration = Duration::from_secs(20);
-/// Redirects followed for one document.
+/// Maximum number of redirects for one document.
 const MOST_REDIRECTS: usize = 3;
-/// The header that carries the nonce for the next proof of possession.
+/// Response header with the nonce for the next DPoP proof.
 pub(crate) const DPOP_NONCE: &str = "dpop-nonce";
 
-/// Fetches documents and posts forms, and lets nobody lead it to a private address. Cheap to clone.
+/// Fetches documents and posts forms under an [`SsrfPolicy`]. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Fetcher(Arc<Inner>);
 
 struct Inner {
     http: HttpClient,
     network: Arc<dyn Network>,
-    /// A client for each reach: a connection that one server may use is never found in the pool of another.
+    /// One client per policy level, so that no server uses a pooled connection of a less restricted one.
     clients: [OnceLock<Result<reqwest::Client, TransportError>>; 3],
 }
 
-/// The answer to a fetch.
 #[derive(Debug)]
 pub(super) struct Fetched {
     pub(super) status: u16,
@@ -51,7 +50,6 @@ pub(super) struct Fetched {
     pub(super) dpop_nonce: Option<String>,
 }
 
-/// What is posted.
 #[derive(Debug)]
 pub(super) enum Body {
     Form(Secret),
@@ -59,12 +57,12 @@ pub(super) enum Body {
 }
 
 impl Fetcher {
-    /// A fetcher with the trust and the proxies of a client.
+    /// Uses the TLS roots and proxies of `client`.
     pub fn new(client: &HttpClient) -> Self {
         Self::with_network(client, Arc::new(SystemNetwork))
     }
 
-    /// A fetcher that asks this network about names and addresses.
+    /// Resolves and classifies addresses with `network`.
     pub fn with_network(client: &HttpClient, network: Arc<dyn Network>) -> Self {
         Self(Arc::new(Inner {
             http: client.clone(),
@@ -73,23 +71,23 @@ impl Fetcher {
         }))
     }
 
-    /// How far a server at this address may lead the host.
+    /// Returns the SSRF policy for a server at this URL.
     pub(super) async fn reach(&self, server: &Url, trusted: Vec<Origin>) -> SsrfPolicy {
         let found = SsrfPolicy::of(&*self.0.network, server, trusted.clone());
         match tokio::time::timeout(DEADLINE, found).await {
             Ok(reach) => reach,
-            // Who cannot be found in time is nobody near.
+            // A server that cannot be resolved in time is treated as public.
             Err(_) => SsrfPolicy::of(&Silent, server, trusted).await,
         }
     }
 
-    /// Whether an address may be used, as far as it shows in the address itself.
+    /// Checks a URL against the policy without resolving its host name.
     pub(super) fn check(&self, url: &Url, reach: &SsrfPolicy) -> Result<(), FetchError> {
         let checked = reach.check(&*self.0.network, url);
         checked.map_err(|reason| FetchError::new(url, FetchErrorKind::Forbidden(reason)))
     }
 
-    /// Fetches a document, following redirects.
+    /// Fetches a document and follows redirects.
     pub(super) async fn get(&self, url: &Url, reach: &SsrfPolicy) -> Result<Fetched, FetchError> {
         let fetched = async {
             let mut url = url.clone();
@@ -107,7 +105,7 @@ impl Fetcher {
         in_time(url, fetched).await
     }
 
-    /// Posts something and reads the answer. Redirects are not followed.
+    /// Posts a body and returns the response. Does not follow redirects.
     pub(super) async fn post(
         &self,
         url: &Url,
@@ -164,7 +162,7 @@ impl Fetcher {
         })
     }
 
-    /// A proxy looks names up by itself, so all that can be done here is to look first.
+    /// A proxy resolves names itself, so the name is resolved and checked here beforehand.
     async fn check_behind_proxy(
         &self,
         url: &Url,
@@ -196,12 +194,12 @@ impl fmt::Debug for Inner {
     }
 }
 
-/// Looks names up for connections, and keeps back the addresses that are too near.
+/// DNS resolver that drops addresses not allowed by the policy.
 #[derive(Debug)]
 struct SsrfResolver {
     network: Arc<dyn Network>,
     nearest: Place,
-    /// Names that the configuration of the machine leads to, not a server.
+    /// Proxy host names from the machine's configuration; exempt from the policy.
     proxies: Vec<String>,
 }
 
@@ -226,10 +224,10 @@ impl Resolve for SsrfResolver {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the name leads to a private address")]
+#[error("the name resolves to a private address")]
 struct TooNear;
 
-/// A network that knows no names.
+/// Network that resolves no names, so that every named host counts as public.
 #[derive(Debug)]
 struct Silent;
 
@@ -274,7 +272,7 @@ fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)
     })
 }
 
-/// Where the answer leads, if it is a redirect.
+/// Returns the target of a redirect response.
 fn redirect(response: &Response, base: &Url) -> Option<Url> {
     let follows = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     let location = response.headers().get(LOCATION).filter(|_| follows)?;
@@ -301,7 +299,7 @@ async fn read(mut response: Response, url: &Url) -> Result<Fetched, FetchError> 
     let mut body = BytesMut::new();
     loop {
         let chunk = response.chunk().await.map_err(|_| {
-            let reason = "the answer broke off".to_owned();
+            let reason = "connection lost mid-response".to_owned();
             FetchError::new(url, FetchErrorKind::Unreachable(reason))
         })?;
         let Some(chunk) = chunk else { break };
@@ -318,14 +316,14 @@ async fn read(mut response: Response, url: &Url) -> Result<Fetched, FetchError> 
     })
 }
 
-/// A fetch failed.
+/// Error of one HTTP request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{url} {kind}")]
 #[non_exhaustive]
 pub struct FetchError {
-    /// Where to, without its query.
+    /// Target URL, without its query.
     pub url: String,
-    /// Why.
+    /// Cause of the failure.
     pub kind: FetchErrorKind,
 }
 
@@ -337,7 +335,7 @@ impl FetchError {
         }
     }
 
-    /// Whether it may work later: it was the network, and nobody has said no.
+    /// Whether a retry may succeed: the network failed, and the request was not refused.
     pub fn is_passing(&self) -> bool {
         matches!(
             self.kind,
@@ -346,31 +344,31 @@ impl FetchError {
     }
 }
 
-/// Why a fetch failed.
+/// Cause of a failed fetch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchErrorKind {
-    /// The address may not be fetched.
-    #[error("is not fetched: {0}")]
+    /// The SSRF policy forbids the address.
+    #[error("may not be fetched: {0}")]
     Forbidden(&'static str),
-    /// It cannot be reached.
+    /// Name resolution, connection or transfer failed.
     #[error("cannot be reached: {0}")]
     Unreachable(String),
-    /// It took too long.
+    /// The deadline passed.
     #[error("did not answer in time")]
     Timeout,
-    /// It redirects where that is not allowed, or in circles.
-    #[error("redirects elsewhere, which is not followed")]
+    /// A redirect that may not be followed, or too many redirects.
+    #[error("sent a redirect, which is not followed")]
     Redirected,
-    /// The answer is over the limit on size.
+    /// The body exceeds the size limit.
     #[error("sent more than {MAX_BODY} bytes")]
     TooLarge,
-    /// The answer is compressed, which nobody asked for.
-    #[error("sent a compressed answer, which it was not asked for")]
+    /// The response is compressed although no encoding was requested.
+    #[error("sent a compressed response, which was not requested")]
     Compressed,
 }
 
-/// A URL as it may be shown: a query can hold a secret, and a server can write anything.
+/// Formats a URL for display: removes user info, query and fragment, which can hold secrets, and sanitizes the rest.
 pub(super) fn shown(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);

@@ -1,4 +1,4 @@
-//! Tokens that need no person: the client's own credentials, an enterprise's identity provider, a platform's word.
+//! Token grants without user interaction: client credentials, enterprise-managed authorization, workload identity.
 
 use switchboard_config::secret::Secret;
 use switchboard_store::Clock;
@@ -20,7 +20,7 @@ const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
-/// Obtains a token for a server, with these scopes besides the usual ones.
+/// Obtains a token for a server, with `more` added to the usual scopes.
 pub(super) async fn obtain(
     fetcher: &Fetcher,
     server: &ProtectedServer,
@@ -33,7 +33,7 @@ pub(super) async fn obtain(
     let scopes = union(&scopes(settings, challenge, &found), more);
     let client = match (configured(settings, &found), &settings.grant) {
         (Some(client), _) => client,
-        // The platform's token says who it is for; a name besides is not always needed.
+        // The platform's token identifies the client, so a client id is optional.
         (None, Grant::WorkloadIdentity { .. }) => Client {
             id: String::new(),
             secret: None,
@@ -93,7 +93,7 @@ pub(super) async fn obtain(
         is_bound: tokens.is_bound,
         expires_at: tokens.expires_at,
         obtained_at: tokens.obtained_at,
-        // The grant can be used again, so there is no need of another secret.
+        // The grant can be repeated, so no refresh token is stored.
         refresh_token: None,
         scopes,
         proof_key: proof_key.as_ref().map(|key| key.stored().clone()),
@@ -105,7 +105,7 @@ pub(super) async fn obtain(
     })
 }
 
-/// The identity provider of an enterprise.
+/// Identity provider of an enterprise.
 struct Provider<'p> {
     token_endpoint: &'p Url,
     client_id: &'p str,
@@ -114,7 +114,7 @@ struct Provider<'p> {
 }
 
 impl Provider<'_> {
-    /// Exchanges the person's identity token for one that the server's authorization server accepts (RFC 8693).
+    /// Exchanges the user's ID token for one that the server's authorization server accepts (RFC 8693).
     async fn vouch(
         &self,
         fetcher: &Fetcher,
@@ -161,7 +161,7 @@ impl Provider<'_> {
         if tokens.issued_type.as_deref() != Some(ID_JAG) {
             return Err(LoginErrorKind::Document {
                 url: shown(self.token_endpoint),
-                problem: "gave another kind of token than was asked for".to_owned(),
+                problem: "returned another type of token than requested".to_owned(),
             });
         }
         Ok(tokens.access_token)

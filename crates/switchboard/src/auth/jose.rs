@@ -1,4 +1,4 @@
-//! Signed tokens (JWS) that this client makes: assertions of who it is, and proofs that it holds a key (`DPoP`).
+//! Signs JWTs (JWS): client assertions and `DPoP` proofs.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -17,26 +17,26 @@ use url::Url;
 
 use super::error::LoginErrorKind;
 
-/// How long an assertion is good for; clocks differ.
+/// Lifetime of a client assertion, with room for clock skew.
 const ASSERTION_SECONDS: i64 = 300;
-/// RSA keys under this size are not worth a signature.
+/// Minimum RSA modulus size.
 const MIN_RSA_BYTES: usize = 256;
 
-/// Text that nobody can guess: 256 bits, fit for URLs.
+/// Generates 256 random bits, base64url-encoded.
 pub(super) fn random_text() -> Result<Secret, LoginErrorKind> {
     let mut bytes = [0_u8; 32];
     SystemRandom::new()
         .fill(&mut bytes)
-        .map_err(|_| LoginErrorKind::BadKey("the system gives no random numbers"))?;
+        .map_err(|_| LoginErrorKind::BadKey("the system's random number generator failed"))?;
     Ok(Secret::new(base64url(&bytes)))
 }
 
-/// The digest of a text as PKCE and proofs of possession want it.
+/// SHA-256 digest, base64url-encoded, for PKCE and DPoP.
 pub(super) fn digest(text: &str) -> String {
     base64url(&Sha256::digest(text.as_bytes()))
 }
 
-/// Says who the client is, signed with its key (RFC 7523).
+/// Creates a client assertion (RFC 7523).
 pub(super) fn client_assertion(
     key: &Secret,
     key_id: Option<&str>,
@@ -61,11 +61,11 @@ pub(super) fn client_assertion(
     key.sign(&header, &claims)
 }
 
-/// A key that tokens are bound to.
+/// DPoP key that tokens are bound to.
 #[derive(Clone)]
 pub(super) struct ProofKey(Secret);
 
-/// The request that a proof is for.
+/// The request that a DPoP proof covers.
 pub(super) struct ProofOf<'p> {
     pub(super) method: &'p str,
     pub(super) url: &'p Url,
@@ -75,27 +75,25 @@ pub(super) struct ProofOf<'p> {
 }
 
 impl ProofKey {
-    /// A new key.
     pub(super) fn generate() -> Result<Self, LoginErrorKind> {
         let document =
             EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
-                .map_err(|_| LoginErrorKind::BadKey("none could be made"))?;
+                .map_err(|_| LoginErrorKind::BadKey("it cannot be generated"))?;
         Ok(Self(Secret::new(base64url(document.as_ref()))))
     }
 
-    /// The key as it is kept.
+    /// Serialized key for the vault.
     pub(super) fn stored(&self) -> &Secret {
         &self.0
     }
 
-    /// A key that was kept.
     pub(super) fn from_stored(text: Secret) -> Self {
         Self(text)
     }
 
-    /// Proves possession for one request.
+    /// Creates the DPoP proof for one request.
     pub(super) fn proof(&self, of: &ProofOf<'_>) -> Result<Secret, LoginErrorKind> {
-        let broken = LoginErrorKind::BadKey("what is kept of it is damaged");
+        let broken = LoginErrorKind::BadKey("the stored copy is damaged");
         let bytes = BASE64_URL_SAFE_NO_PAD
             .decode(self.0.expose())
             .map_err(|_| broken.clone())?;
@@ -144,7 +142,7 @@ enum SigningKey {
 }
 
 impl SigningKey {
-    /// Reads a key; its kind shows in itself.
+    /// Parses a PEM key and detects its type.
     fn from_pem(text: &str) -> Result<Self, LoginErrorKind> {
         let der = PrivatePkcs8KeyDer::from_pem_slice(text.as_bytes())
             .map_err(|_| LoginErrorKind::BadKey("it is not PKCS #8 in PEM"))?;
@@ -166,7 +164,7 @@ impl SigningKey {
                 Ok(Self::Rsa(Box::new(pair)))
             }
             Ok(_) => Err(LoginErrorKind::BadKey("it is too short")),
-            Err(_) => Err(LoginErrorKind::BadKey("it is of a kind that is not known")),
+            Err(_) => Err(LoginErrorKind::BadKey("its type is not supported")),
         }
     }
 
@@ -182,7 +180,7 @@ impl SigningKey {
     fn sign(&self, header: &Value, claims: &Value) -> Result<Secret, LoginErrorKind> {
         let part = |value: &Value| base64url(value.to_string().as_bytes());
         let mut text = format!("{}.{}", part(header), part(claims));
-        let failed = |_| LoginErrorKind::BadKey("it does not sign");
+        let failed = |_| LoginErrorKind::BadKey("signing failed");
         let random = SystemRandom::new();
         let signature = match self {
             Self::P256(pair) | Self::P384(pair) => {

@@ -1,7 +1,6 @@
-//! A login in progress: from the authorization URL to stored tokens, and the way back.
+//! Authorization code grant of OAuth 2.1 with PKCE: from the authorization URL to stored tokens, and logout.
 //!
-//! The authorization code grant of OAuth 2.1 with PKCE. Nothing here opens a browser or listens for the callback;
-//! whoever does hands the callback's parameters to [`Login::finish`].
+//! Opens no browser and binds no listener; the caller passes the callback parameters to [`Login::finish`].
 
 use std::sync::Arc;
 
@@ -22,19 +21,20 @@ use super::server::{AuthSettings, ProtectedServer};
 use super::token::{TokenEndpoint, Tokens};
 use super::vault::Vault;
 
-/// The scope that asks for a token that outlives the login.
+/// Scope that requests a refresh token.
 const OFFLINE_ACCESS: &str = "offline_access";
 
-/// A login that has begun.
+/// A started login and the URL for the user.
 #[derive(Debug)]
 pub struct LoginStart {
-    /// Where the person is to go. It is `https`, or `http` on this machine, whatever the server said.
+    /// URL for the user to open. Always `https`, or `http` on loopback.
     pub authorization_url: Url,
-    /// What waits for the callback.
+    /// Completes the login with the callback.
     pub login: Login,
 }
 
-/// A login in progress. It holds the proof that the callback belongs to it; dropping it gives the login up.
+/// A login in progress. Holds the `state` and PKCE verifier that the callback must match; dropping it cancels the
+/// login.
 #[derive(Debug)]
 pub struct Login {
     server: ProtectedServer,
@@ -49,26 +49,25 @@ pub struct Login {
     proof_key: Option<ProofKey>,
 }
 
-/// What the authorization server sent to the redirect URI: the parameters of its query.
+/// Query parameters that the authorization server sent to the redirect URI.
 #[derive(Debug, Clone, Default)]
 pub struct Callback {
-    /// The code, where the person agreed.
+    /// Authorization code, if the user consented.
     pub code: Option<Secret>,
-    /// What ties the callback to the login.
+    /// Ties the callback to the login.
     pub state: Option<Secret>,
-    /// Who sends it.
+    /// Issuer identifier (RFC 9207).
     pub iss: Option<String>,
-    /// Why there is no code.
+    /// OAuth error code, if consent was denied or the request failed.
     pub error: Option<String>,
-    /// The same in words.
+    /// Human-readable `error_description`.
     pub error_description: Option<String>,
 }
 
 impl Callback {
-    /// The parameters of a callback, from its query: `code=…&state=…`.
+    /// Parses the query of a callback: `code=…&state=…`.
     ///
-    /// A parameter that comes twice makes the whole callback worthless: whoever wrote it wants two readers to see two
-    /// different things.
+    /// A repeated parameter invalidates the whole callback: two parsers could read different values.
     pub fn from_query(query: &str) -> Self {
         let mut callback = Self::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -90,7 +89,7 @@ impl Callback {
 }
 
 impl Login {
-    /// Finds out where to log in, makes a client known there, and gives the address to send the person to.
+    /// Discovers the authorization server, identifies or registers a client, and builds the authorization URL.
     pub async fn begin(
         server: ProtectedServer,
         fetcher: Fetcher,
@@ -109,7 +108,7 @@ impl Login {
         let endpoint = found.endpoints.authorization.clone();
         let endpoint = endpoint.ok_or_else(|| LoginErrorKind::Document {
             url: visible(&found.issuer).into_owned(),
-            problem: "has no page to log in at".to_owned(),
+            problem: "has no authorization endpoint".to_owned(),
         })?;
         fetcher
             .check(&endpoint, &found.reach)
@@ -161,10 +160,10 @@ impl Login {
         })
     }
 
-    /// Redeems the code of the callback and keeps the tokens.
+    /// Redeems the callback's code and stores the tokens.
     ///
-    /// The code goes to the authorization server only when the callback belongs to this login (`state`) and comes from
-    /// that very server (`iss`, compared letter by letter). The same holds for believing an error.
+    /// The code is sent only if the callback belongs to this login (`state`) and comes from the same issuer (`iss`,
+    /// compared literally). The same checks apply before an error is reported.
     pub async fn finish(self, callback: Callback) -> Result<(), LoginError> {
         if callback.state.as_ref() != Some(&self.state) {
             return Err(LoginErrorKind::StateMismatch.into());
@@ -206,10 +205,10 @@ impl Login {
             proof_key: self.proof_key.as_ref().map(|key| key.stored().clone()),
         };
         let records = Records::of(&*self.vault, &self.server);
-        // A renewal of the old login must not be written over the new one.
+        // Prevents a concurrent refresh of the old login from overwriting the new one.
         let _lock = records.lock().await.map_err(LoginErrorKind::Vault)?;
-        let kept = records.keep(&login, Vec::new()).await;
-        kept.map_err(LoginErrorKind::Vault)?;
+        let saved = records.keep(&login, Vec::new()).await;
+        saved.map_err(LoginErrorKind::Vault)?;
         Ok(())
     }
 
@@ -254,9 +253,9 @@ impl Login {
     }
 }
 
-/// Forgets the login to a server, and revokes it where the authorization server can; whether there was one.
+/// Deletes the stored login of a server and revokes it if supported; returns whether one existed.
 ///
-/// A revocation that fails is noted in the log and does not keep the login.
+/// A failed revocation is logged, and the login is deleted anyway.
 pub async fn logout(
     server: &ProtectedServer,
     fetcher: &Fetcher,
@@ -264,19 +263,19 @@ pub async fn logout(
 ) -> Result<bool, LoginError> {
     let records = Records::of(vault, server);
     let _lock = records.lock().await.map_err(LoginErrorKind::Vault)?;
-    let kept = records.login().await;
-    let was_lost = kept.as_ref().is_err_and(|error| error.is_lost);
-    let login = record::unless_lost(kept).map_err(LoginErrorKind::Vault)?;
+    let stored = records.login().await;
+    let was_lost = stored.as_ref().is_err_and(|error| error.is_lost);
+    let login = record::unless_lost(stored).map_err(LoginErrorKind::Vault)?;
     let existed = was_lost | records.forget().await.map_err(LoginErrorKind::Vault)?;
     if let Some(login) = login
         && let Err(error) = revoke(server, fetcher, &login).await
     {
-        tracing::warn!(%error, "the login is forgotten here, but could not be revoked");
+        tracing::warn!(%error, "deleted the stored login, but cannot revoke it");
     }
     Ok(existed)
 }
 
-/// Whether a login to a server is kept here. Whether the server still accepts it, only the server can tell.
+/// Whether a login is stored. The server may still reject it.
 pub async fn is_logged_in(server: &ProtectedServer, vault: &dyn Vault) -> Result<bool, LoginError> {
     let login = Records::of(vault, server).login().await;
     Ok(login.map_err(LoginErrorKind::Vault)?.is_some())
@@ -302,7 +301,7 @@ async fn revoke(
         must_bind: false,
         clock: &SystemClock,
     };
-    // The refresh token first: with it the access tokens of most servers go, too.
+    // Revoke the refresh token first: most servers then revoke its access tokens, too.
     let refresh = login.refresh_token.as_ref();
     let tokens = [
         refresh.map(|token| (token, "refresh_token")),
@@ -315,7 +314,7 @@ async fn revoke(
     Ok(())
 }
 
-/// The scopes to ask for: those of the entry, of the challenge, of the resource, in that order.
+/// Selects the scopes to request: the entry's, else the challenge's, else the resource's.
 pub(super) fn scopes(
     settings: &AuthSettings,
     challenge: &Challenge,
@@ -326,8 +325,7 @@ pub(super) fn scopes(
     chosen.cloned().unwrap_or_default()
 }
 
-/// The same for a person, who would like to stay logged in. What was agreed to before, or
-/// wanted by the server since, is asked for again.
+/// Scopes for an interactive login: also those granted or requested before, and `offline_access` if offered.
 fn person_scopes(
     settings: &AuthSettings,
     challenge: &Challenge,
@@ -343,14 +341,14 @@ fn person_scopes(
         .scopes
         .iter()
         .any(|one| one == OFFLINE_ACCESS);
-    // Alone it would narrow what the server gives when nothing is asked for.
+    // Alone it would narrow the default scopes of the server.
     if is_offered && !scopes.is_empty() {
         scopes = union(&scopes, &[OFFLINE_ACCESS.to_owned()]);
     }
     scopes
 }
 
-/// Asks the server something without a token, to hear what it wants. A server that says nothing is asked no further.
+/// Sends a request without a token to get a challenge. Returns an empty challenge unless the server answers 401.
 async fn probe(fetcher: &Fetcher, server: &ProtectedServer) -> Challenge {
     const QUESTION: &str = r#"{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
     let headers = [

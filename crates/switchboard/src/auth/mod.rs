@@ -1,20 +1,20 @@
-//! Authorization: how the host proves to a remote server that it may speak with it.
+//! OAuth authorization for remote servers.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`Authorizer`] (`authorizer.rs`) | what a transport asks before each request, and after each refusal |
-//! | [`OAuth`] (`session.rs`) | the authorizer of a server over time: loaded, shown, renewed, given up |
-//! | [`Login`], [`logout`] (`login.rs`) | a person's consent: from the authorization URL to stored tokens |
-//! | `grant.rs` | tokens that need no person |
-//! | [`ProtectedServer`] (`server.rs`) | one server and what its entry says about authorization |
-//! | `discovery.rs`, `challenge.rs` | where to log in, and what the server says about it |
-//! | `client.rs`, `token.rs`, `jose.rs` | who the client is; one request to a token endpoint; what it signs |
-//! | [`Fetcher`] (`fetch.rs`, `ssrf.rs`) | the HTTP client with the SSRF policy of everything that is no MCP |
-//! | [`interactive`] | what a person sees of a login: a browser, its way back, an answer that is pasted |
-//! | [`vault`], `record.rs` | where secrets are kept, and what of them |
+//! | [`Authorizer`] (`authorizer.rs`) | called by the transport before each request and after each refusal |
+//! | [`OAuth`] (`session.rs`) | authorizer of one server: loads, sends, refreshes and drops its tokens |
+//! | [`Login`], [`logout`] (`login.rs`) | interactive login: from the authorization URL to stored tokens |
+//! | `grant.rs` | grants without user interaction |
+//! | [`ProtectedServer`] (`server.rs`) | a server's URL and its authorization settings |
+//! | `discovery.rs`, `challenge.rs` | discovery of the authorization server; `WWW-Authenticate` parser |
+//! | `client.rs`, `token.rs`, `jose.rs` | client registration; token requests; JWT signing |
+//! | [`Fetcher`] (`fetch.rs`, `ssrf.rs`) | HTTP client with an SSRF policy for OAuth requests |
+//! | [`interactive`] | browser, callback listener, pasted response |
+//! | [`vault`], `record.rs` | secret storage and the stored records |
 //!
-//! Nothing but [`interactive`] waits for a person: where one is needed, the answer says so, and the server's state becomes
-//! needs-auth. A token is sent to the resource it was issued for and nowhere else. Reasons in
+//! Only [`interactive`] waits for a user: everywhere else a required login is returned as such, and the server's state
+//! becomes needs-auth. A token is sent only to the resource it was issued for. Reasons in
 //! `docs/design/0004-authorization.md`.
 
 mod authorizer;

@@ -1,7 +1,7 @@
-//! What is kept in the vault: logins, clients, and which login belongs to which server.
+//! Vault records: logins, clients, and the mapping from servers to logins.
 //!
-//! A login is kept under its issuer and its resource, a client under its issuer, so that nothing that one
-//! authorization server gave is ever shown to another. A server's own record says which of them is its own.
+//! Logins are keyed by issuer and resource, clients by issuer, so that credentials of one authorization server are
+//! never sent to another. A server's record names its login.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use url::Url;
 use super::server::ProtectedServer;
 use super::vault::{Vault, VaultError, VaultKey, VaultLock};
 
-/// How long the vault may take. Whoever holds its lock is bounded by the deadlines of the fetcher.
+/// Timeout for vault operations. A lock holder is bounded by the fetcher's deadlines.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A login: tokens, and all that is needed to renew them without asking anybody anything.
+/// Tokens and everything needed to refresh them without user interaction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Login {
     pub(super) issuer: String,
@@ -30,10 +30,10 @@ pub(super) struct Login {
     /// Whether the access token is bound to `proof_key`.
     #[serde(default)]
     pub(super) is_bound: bool,
-    /// When the access token expires, in milliseconds since 1970; `None` where nobody said.
+    /// Expiry of the access token, in milliseconds since 1970; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) expires_at: Option<i64>,
-    /// When it was given.
+    /// Issue time of the access token, in milliseconds since 1970.
     pub(super) obtained_at: i64,
     #[serde(
         default,
@@ -41,7 +41,7 @@ pub(super) struct Login {
         skip_serializing_if = "Option::is_none"
     )]
     pub(super) refresh_token: Option<Secret>,
-    /// The scopes that were asked for.
+    /// Requested scopes, plus those granted.
     #[serde(default)]
     pub(super) scopes: Vec<String>,
     #[serde(
@@ -52,7 +52,7 @@ pub(super) struct Login {
     pub(super) proof_key: Option<Secret>,
 }
 
-/// A client as one authorization server knows it.
+/// A client as registered with one authorization server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Client {
     pub(super) id: String,
@@ -63,15 +63,14 @@ pub(super) struct Client {
     )]
     pub(super) secret: Option<Secret>,
     pub(super) method: ClientAuth,
-    /// Where it was registered to be called back; `None` if it was not registered by us.
+    /// Redirect URI of the registration; `None` if we did not register the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) redirect_uri: Option<String>,
-    /// When its secret ends, in milliseconds since 1970.
+    /// Expiry of the secret, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) expires_at: Option<i64>,
 }
 
-/// How a client proves who it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ClientAuth {
@@ -81,29 +80,29 @@ pub(super) enum ClientAuth {
     PrivateKeyJwt,
 }
 
-/// What is known of a server.
+/// Record of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Known {
-    /// The issuer and resource of its login.
+    /// Issuer and resource of its login.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) login: Option<(String, String)>,
-    /// The scopes that the next login should ask for, because the server has asked for more.
+    /// Additional scopes that the server asked for, to request in the next login.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) wanted: Vec<String>,
 }
 
-/// What was kept, or nothing where it is lost. Whoever logs in anew, or out, must not be kept from it by that.
+/// Maps a lost record to `None`, so that it does not block a new login or a logout.
 pub(super) fn unless_lost<T>(kept: Result<Option<T>, VaultError>) -> Result<Option<T>, VaultError> {
     match kept {
         Err(error) if error.is_lost => {
-            tracing::warn!(%error, "what was kept is lost and left aside");
+            tracing::warn!(%error, "ignoring a lost login record");
             Ok(None)
         }
         kept => kept,
     }
 }
 
-/// The records of one server.
+/// Vault records of one server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Records<'v> {
     vault: &'v dyn Vault,
@@ -115,7 +114,7 @@ impl<'v> Records<'v> {
         Self { vault, server }
     }
 
-    /// The key of what is known of the server; also the name of the lock for all that is its own.
+    /// Key of the server's record; also names the lock for all its records.
     fn server_key(&self) -> VaultKey {
         let client = self.server.settings().client_id.as_deref();
         let parts = [
@@ -131,7 +130,7 @@ impl<'v> Records<'v> {
         VaultKey::of(&["login", issuer, resource, client.unwrap_or_default()])
     }
 
-    /// What is known of the server. Where that is lost, nothing is: the next login replaces it.
+    /// Returns the server's record. A lost record reads as empty: the next login replaces it.
     pub(super) async fn known(&self) -> Result<Known, VaultError> {
         let known = self.get(&self.server_key()).await;
         Ok(unless_lost(known)?.unwrap_or_default())
@@ -141,18 +140,18 @@ impl<'v> Records<'v> {
         self.put(&self.server_key(), known).await
     }
 
-    /// The login of the server, if there is one.
+    /// Returns the server's login, if any.
     pub(super) async fn login(&self) -> Result<Option<Login>, VaultError> {
         let known: Option<Known> = self.get(&self.server_key()).await?;
         let Some((issuer, resource)) = known.and_then(|known| known.login) else {
             return Ok(None);
         };
-        // What is kept under a name must say the same itself.
+        // The record must match the key that it is stored under.
         let login: Option<Login> = self.get(&self.login_key(&issuer, &resource)).await?;
         Ok(login.filter(|login| login.issuer == issuer && login.resource == resource))
     }
 
-    /// Keeps a login, and notes that it is the server's.
+    /// Stores a login and links it to the server.
     pub(super) async fn keep(&self, login: &Login, wanted: Vec<String>) -> Result<(), VaultError> {
         let key = self.login_key(&login.issuer, &login.resource);
         self.put(&key, login).await?;
@@ -166,7 +165,7 @@ impl<'v> Records<'v> {
         Ok(())
     }
 
-    /// Forgets the login of the server; whether there was one.
+    /// Deletes the server's login; returns whether one existed.
     pub(super) async fn forget(&self) -> Result<bool, VaultError> {
         let Known { login, .. } = self.known().await?;
         let mut existed = false;
@@ -180,7 +179,7 @@ impl<'v> Records<'v> {
         Ok(existed)
     }
 
-    /// The client that was registered with an authorization server.
+    /// Returns the client registered with an authorization server.
     pub(super) async fn client(&self, issuer: &str) -> Result<Option<Client>, VaultError> {
         unless_lost(self.get(&VaultKey::of(&["client", issuer])).await)
     }
@@ -193,7 +192,7 @@ impl<'v> Records<'v> {
         self.put(&VaultKey::of(&["client", issuer]), client).await
     }
 
-    /// Waits until nobody else changes what is the server's own.
+    /// Acquires the cross-process lock for the server's records.
     pub(super) async fn lock(&self) -> Result<VaultLock, VaultError> {
         in_time(
             "is held by another process",
@@ -206,27 +205,25 @@ impl<'v> Records<'v> {
         let Some(secret) = in_time("could not be read", self.vault.get(key)).await? else {
             return Ok(None);
         };
-        // What cannot be read any longer is as good as gone: the way out is a new login. The reason could quote it.
+        // An undecodable record counts as absent: the remedy is a new login. The serde error is not logged: it could
+        // quote a secret.
         let read = serde_json::from_str(secret.expose()).ok();
         if read.is_none() {
-            tracing::warn!("a login that was kept cannot be read and is left aside");
+            tracing::warn!("ignoring a login record that cannot be decoded");
         }
         Ok(read)
     }
 
     async fn put<T: Serialize>(&self, key: &VaultKey, value: &T) -> Result<(), VaultError> {
         let text = serde_json::to_string(value).map_err(|_| {
-            VaultError::new(
-                "could not be written",
-                "the login has no form to be kept in",
-            )
+            VaultError::new("could not be written", "the login cannot be serialized")
         })?;
         let secret = Secret::new(text);
         in_time("could not be written", self.vault.put(key, &secret)).await
     }
 }
 
-/// A vault can wait for a person to unlock it, or for another process. Requests cannot wait that long.
+/// Applies the deadline: a vault can block on an unlock prompt or on another process.
 async fn in_time<T>(
     doing: &'static str,
     future: impl Future<Output = Result<T, VaultError>>,
@@ -236,7 +233,7 @@ async fn in_time<T>(
 }
 
 mod hidden {
-    //! Secrets in what goes into the vault, and nowhere else.
+    //! Serializes secrets in clear text, for vault records only.
 
     use serde::{Deserialize as _, Deserializer, Serializer};
     use switchboard_config::secret::Secret;
@@ -256,12 +253,12 @@ mod hidden {
 }
 
 mod hidden_option {
-    //! The same for those that may be missing.
+    //! Same for `Option<Secret>`.
 
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
     use switchboard_config::secret::Secret;
 
-    #[expect(clippy::ref_option, reason = "serde hands it over like that")]
+    #[expect(clippy::ref_option, reason = "serde's `with` requires this signature")]
     pub(super) fn serialize<S: Serializer>(
         secret: &Option<Secret>,
         serializer: S,

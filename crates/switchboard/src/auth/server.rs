@@ -1,4 +1,4 @@
-//! One server that wants authorization, and what its entry says about it.
+//! A server that requires authorization, and the authorization settings of its entry.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,88 +10,87 @@ use url::{Origin, Url};
 use super::challenge::Challenge;
 use super::error::LoginErrorKind;
 
-/// A server behind authorization. Clones share what the server has said about it.
+/// A server behind authorization. Clones share its last challenge.
 #[derive(Debug, Clone)]
 pub struct ProtectedServer {
-    /// Where it is, as `http` or `https`.
+    /// Server URL, as `http` or `https`.
     url: Url,
-    /// What its entry says.
     settings: Arc<AuthSettings>,
-    /// Its last challenge.
+    /// Merged challenges of the server; see [`Self::hear`].
     heard: Arc<Mutex<Option<Challenge>>>,
 }
 
-/// The `oauth` table of an entry, with its variables looked up.
+/// The `oauth` table of an entry, with variables expanded.
 #[derive(Debug, Clone, Default)]
 pub struct AuthSettings {
-    /// A client registered beforehand.
+    /// Id of a preregistered client.
     pub client_id: Option<String>,
-    /// Its secret.
+    /// Secret of that client.
     pub client_secret: Option<Secret>,
-    /// Its private key (PKCS #8 in PEM), where it signs instead of showing a secret.
+    /// Private key of the client (PKCS #8 in PEM), if it signs assertions instead of sending a secret.
     pub private_key: Option<SecretSource>,
-    /// The name of that key.
+    /// `kid` of that key.
     pub key_id: Option<String>,
-    /// The address of this client's metadata document, for authorization servers that read such.
+    /// URL of this client's metadata document, for authorization servers that support one.
     pub client_metadata_url: Option<Url>,
-    /// The scopes to ask for; empty means what the server wants.
+    /// Scopes to request; empty means those that the server asks for.
     pub scopes: Vec<String>,
-    /// The authorization server, when discovery should not choose.
+    /// Authorization server; overrides discovery.
     pub issuer: Option<String>,
-    /// Where its metadata is, when that is an unusual place.
+    /// URL of its metadata, if not at a well-known place.
     pub metadata_url: Option<Url>,
-    /// The resource indicator, when it is not the server's address.
+    /// Resource indicator, if not the server's URL.
     pub resource: Option<String>,
-    /// How a token is obtained.
+    /// OAuth grant type.
     pub grant: Grant,
-    /// Whether tokens are bound to a key: always, never, or when the server asks for it.
+    /// DPoP: `Some(true)` always, `Some(false)` never, `None` when the server requires it.
     pub dpop: Option<bool>,
 }
 
-/// How a token is obtained.
+/// OAuth grant type, with its parameters.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub enum Grant {
-    /// A person logs in.
+    /// Interactive login by a user.
     #[default]
     AuthorizationCode,
-    /// The client's own credentials.
+    /// The client authenticates with its own credentials.
     ClientCredentials,
-    /// An identity provider of the enterprise vouches for the person (ID-JAG).
+    /// The enterprise's identity provider vouches for the user (ID-JAG).
     EnterpriseManaged {
-        /// The token endpoint of the identity provider.
+        /// Token endpoint of the identity provider.
         token_endpoint: Url,
-        /// How the client is known there.
+        /// Client id at the identity provider.
         client_id: Option<String>,
-        /// Its secret there.
+        /// Client secret at the identity provider.
         client_secret: Option<Secret>,
-        /// The person's identity token.
+        /// ID token of the user.
         id_token: SecretSource,
     },
     /// The platform vouches for the workload.
     WorkloadIdentity {
-        /// The token of the platform.
+        /// Token issued by the platform.
         assertion: SecretSource,
     },
 }
 
 impl Grant {
-    /// Whether a person has to log in.
+    /// Whether the grant needs an interactive login.
     pub(crate) fn needs_person(&self) -> bool {
         matches!(self, Self::AuthorizationCode)
     }
 }
 
-/// Where a secret comes from each time it is needed.
+/// Source of a secret, read each time it is needed.
 #[derive(Debug, Clone)]
 pub enum SecretSource {
-    /// It is this one.
+    /// Fixed value.
     Value(Secret),
-    /// It is in this file, and may change there.
+    /// File; re-read each time, because its content may change.
     File(PathBuf),
 }
 
-/// Larger files hold no token and no key.
+/// Maximum size of a secret file.
 const MAX_SECRET: u64 = 64 * 1024;
 
 impl SecretSource {
@@ -112,7 +111,7 @@ impl SecretSource {
 }
 
 impl ProtectedServer {
-    /// A server at this address: `http`, `https`, `ws` or `wss`. Any other has no authorization.
+    /// Accepts `http`, `https`, `ws` and `wss` URLs; `None` for any other.
     pub fn new(url: &Url, settings: AuthSettings) -> Option<Self> {
         let mut url = url.clone();
         url.set_fragment(None);
@@ -127,22 +126,22 @@ impl ProtectedServer {
         })
     }
 
-    /// Where it is, as `http` or `https`.
+    /// Server URL, as `http` or `https`.
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// What its entry says.
+    /// Authorization settings of the entry.
     pub fn settings(&self) -> &AuthSettings {
         &self.settings
     }
 
-    /// Whether a token for this server may be sent to this address.
+    /// Whether a token for this server may be sent to this URL: same origin only.
     pub(super) fn owns(&self, url: &Url) -> bool {
         as_http(url).is_some_and(|url| url.origin() == self.url.origin())
     }
 
-    /// The resource identifier of the server, where its metadata gives none.
+    /// Default resource identifier, if the metadata has none.
     pub(super) fn canonical(&self) -> String {
         let text = self.url.as_str();
         match self.url.path() {
@@ -151,7 +150,7 @@ impl ProtectedServer {
         }
     }
 
-    /// The origins that the configuration itself names.
+    /// Origins that the configuration names explicitly.
     pub(super) fn trusted(&self) -> Vec<Origin> {
         let settings = &self.settings;
         let issuer = settings.issuer.as_ref();
@@ -164,7 +163,7 @@ impl ProtectedServer {
         named.iter().flatten().map(Url::origin).collect()
     }
 
-    /// Notes what the server has said. What it does not say again it has not taken back.
+    /// Stores a challenge. Values that the new one omits are carried over from the previous one.
     pub(super) fn hear(&self, mut challenge: Challenge) {
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = heard.take() {
@@ -177,14 +176,13 @@ impl ProtectedServer {
         *heard = Some(challenge);
     }
 
-    /// What the server has said last.
     pub(super) fn heard(&self) -> Option<Challenge> {
         let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         heard.clone()
     }
 }
 
-/// The address as HTTP has it. The library refuses to turn `ws` into `http`, so it is done in the text.
+/// Converts a `ws` URL to `http`. `Url::set_scheme` rejects that conversion, so the text is edited.
 pub(super) fn as_http(url: &Url) -> Option<Url> {
     match url.scheme() {
         "http" | "https" => Some(url.clone()),

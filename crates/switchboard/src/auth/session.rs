@@ -1,9 +1,9 @@
-//! The credentials of one server over time: loaded, shown, renewed, given up.
+//! OAuth session of one server: loads, sends, refreshes and drops its tokens.
 //!
-//! A renewal is one at a time, in this process and across processes: it happens under the vault's lock, and whoever
-//! gets the lock looks first whether somebody else has renewed meanwhile. New tokens are stored before they are used. A
-//! renewal that has begun is not undone by whoever asked for it going away: a refresh token can be used once, and an
-//! answer that nobody keeps is a lost login. It ends by the fetcher's deadline.
+//! Refreshes are serialized in this process and across processes: each runs under the vault's lock and first reloads
+//! the login, which another process may have refreshed. New tokens are stored before use. A refresh runs in its own
+//! task, so that a cancelled caller does not abort it: a refresh token can be used once, and a dropped response would
+//! lose the login. The fetcher's deadline bounds it.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -25,25 +25,25 @@ use super::server::{ProtectedServer, as_http};
 use super::token::TokenEndpoint;
 use super::vault::{Vault, VaultError};
 
-/// A token is renewed this long before it expires, or when a tenth of its life is left.
+/// Refresh margin before expiry, or a tenth of the token's lifetime if that is shorter.
 const AHEAD: Duration = Duration::from_secs(60);
-/// A request waits this long for a renewal ahead of time; after that it goes with the token there is.
+/// How long a request waits for a proactive refresh before it uses the current token.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// After a renewal that failed, the next one ahead of time waits this long.
+/// Backoff after a failed proactive refresh.
 const PAUSE: Duration = Duration::from_secs(10);
-/// After a grant without a person was refused, it is not tried again for this long.
+/// Backoff after a refused non-interactive grant.
 const REFUSED_PAUSE: Duration = Duration::from_secs(60);
-/// How often one request is sent again.
+/// Maximum number of retries of one request.
 const MOST_ATTEMPTS: u32 = 3;
-/// The longest nonce that is sent back.
+/// Maximum length of a DPoP nonce.
 const MAX_NONCE: usize = 1024;
 
-/// Hears of attempts at new tokens: whether there are any now. It must be short.
+/// Observer of token requests: called with `true` on success. Must not block.
 #[derive(Clone)]
 pub struct Renewals(Arc<dyn Fn(bool) + Send + Sync>);
 
 impl Renewals {
-    /// Hears of them like this.
+    /// Calls `hears` with the outcome of every token request.
     pub fn heard_by(hears: impl Fn(bool) + Send + Sync + 'static) -> Self {
         Self(Arc::new(hears))
     }
@@ -66,46 +66,46 @@ struct Inner {
     vault: Arc<dyn Vault>,
     clock: Arc<dyn Clock>,
     current: Mutex<Current>,
-    /// The nonce for the next proof of possession.
+    /// Nonce for the next DPoP proof.
     nonce: Mutex<Option<String>>,
-    /// Who hears of attempts at new tokens.
+    /// Observer of token requests.
     renewals: OnceLock<Renewals>,
-    /// Learns the tokens that are sent.
+    /// Masks sent tokens in output.
     redactor: OnceLock<Redactor>,
-    /// One renewal at a time in this process, so that only one waits for the vault.
+    /// Serializes refreshes in this process, so that only one task waits for the vault.
     turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Current {
     login: Option<Arc<Login>>,
-    /// How often the login has changed.
+    /// Number of changes of the login.
     generation: u64,
     is_loaded: bool,
-    /// No renewal ahead of time, and no refused grant, before this moment.
+    /// Backoff: no proactive refresh and no non-interactive grant before this time.
     not_before: Option<Timestamp>,
-    /// What the vault still has although it is used up, because its successor could not be kept.
+    /// Used-up login that is still in the vault because its successor could not be stored.
     spent: Option<Arc<Login>>,
 }
 
-/// What came of a renewal.
+/// Outcome of a refresh.
 #[derive(Debug)]
 enum Renewal {
-    /// There are other tokens now.
+    /// Tokens have changed.
     Renewed,
-    /// There is no way to other tokens without a person.
+    /// New tokens need an interactive login.
     Over,
-    /// It could not be found out.
+    /// Temporary failure, with the reason.
     Unavailable(String),
 }
 
 impl OAuth {
-    /// Authorizes requests to this server.
+    /// Authorizes requests to `server`.
     pub fn new(server: ProtectedServer, fetcher: Fetcher, vault: Arc<dyn Vault>) -> Self {
         Self::with_clock(server, fetcher, vault, Arc::new(SystemClock))
     }
 
-    /// The same by another clock.
+    /// Same as [`Self::new`], with a custom clock.
     pub fn with_clock(
         server: ProtectedServer,
         fetcher: Fetcher,
@@ -125,26 +125,26 @@ impl OAuth {
         }))
     }
 
-    /// Tells somebody of every attempt at new tokens that is made from now on, and of nothing in them.
+    /// Reports the success or failure of every later token request to `renewals`, without its content.
     #[must_use]
     pub fn telling(self, renewals: Renewals) -> Self {
         let _ = self.0.renewals.set(renewals);
         self
     }
 
-    /// Lets tokens be masked wherever they come back.
+    /// Registers tokens with `redactor`, which masks them in output.
     #[must_use]
     pub(crate) fn redacting(self, redactor: Redactor) -> Self {
         let _ = self.0.redactor.set(redactor);
         self
     }
 
-    /// The server it is for.
+    /// The server that this session authorizes.
     pub fn server(&self) -> &ProtectedServer {
         &self.0.server
     }
 
-    /// Other tokens than those of `seen`, with these scopes besides.
+    /// Obtains tokens newer than generation `seen`, with the scopes `more` added.
     async fn renew(&self, seen: u64, more: Vec<String>) -> Renewal {
         let inner = Arc::clone(&self.0);
         let task = tokio::spawn(async move { inner.renew(seen, &more).await });
@@ -163,7 +163,7 @@ impl OAuth {
         if wants_nonce && has_nonce && !shown.headers.is_empty() && refusal.attempts < 2 {
             return Verdict::Again;
         }
-        // A new token that is refused, too, is not made better by another.
+        // If a fresh token is refused as well, another one will not help.
         if refusal.attempts >= 2 && lock(&self.0.current).generation == shown.generation {
             return Verdict::NeedsPerson;
         }
@@ -179,7 +179,7 @@ impl OAuth {
         if !challenge.wants_more_scope() || refusal.attempts >= MOST_ATTEMPTS {
             return Verdict::Final;
         }
-        // Somebody may have agreed to more meanwhile.
+        // The user may have granted more scopes in the meantime.
         match self.0.reload(shown.generation).await {
             Ok(true) => return Verdict::Again,
             Ok(false) => {}
@@ -191,7 +191,7 @@ impl OAuth {
         };
         let wanted = union(&login.scopes, &challenge.scopes);
         if wanted == login.scopes {
-            // They have been asked for already. Asking again would go round in circles.
+            // They were requested already; requesting them again would loop.
             return Verdict::Final;
         }
         self.0.server.hear(challenge);
@@ -203,7 +203,7 @@ impl OAuth {
             };
         }
         if let Err(error) = self.0.want(wanted).await {
-            tracing::warn!(%error, "the scopes that a server wants could not be noted");
+            tracing::warn!(%error, "cannot store the scopes that a server requested");
         }
         Verdict::NeedsPerson
     }
@@ -217,7 +217,7 @@ impl Authorizer for OAuth {
             }
             let mut current = self.0.loaded().await;
             if self.0.is_due(&current) {
-                // The token may be good for a while yet, so nobody waits long for the next one.
+                // The current token may still be valid, so the wait is short.
                 let renewal = self.renew(current.generation, Vec::new());
                 let _ = tokio::time::timeout(PATIENCE, renewal).await;
                 current = lock(&self.0.current).clone();
@@ -256,7 +256,7 @@ impl Inner {
         Records::of(&*self.vault, &self.server)
     }
 
-    /// The credentials of the moment; from the vault the first time.
+    /// Returns the current login; loads it from the vault on first use.
     async fn loaded(&self) -> Current {
         let current = lock(&self.current).clone();
         if current.is_loaded {
@@ -265,7 +265,7 @@ impl Inner {
         match self.records().login().await {
             Ok(login) => {
                 let mut current = lock(&self.current);
-                // Somebody may have been faster, with something newer.
+                // A concurrent load or refresh may have set it already.
                 if !current.is_loaded {
                     current.is_loaded = true;
                     current.generation += u64::from(login.is_some());
@@ -275,37 +275,37 @@ impl Inner {
                 current.clone()
             }
             Err(error) => {
-                tracing::warn!(%error, "what is kept of a login could not be read");
+                tracing::warn!(%error, "cannot read the stored login");
                 current
             }
         }
     }
 
-    /// Takes over what the vault has, if that is something else; whether it is, or has been since `seen`.
+    /// Adopts the vault's login if it differs; returns whether a login newer than generation `seen` is available.
     async fn reload(&self, seen: u64) -> Result<bool, VaultError> {
         if lock(&self.current).generation != seen {
             return Ok(true);
         }
-        let kept = self.records().login().await?;
-        Ok(self.adopt_other(kept, seen))
+        let stored = self.records().login().await?;
+        Ok(self.adopt_other(stored, seen))
     }
 
-    fn adopt_other(&self, kept: Option<Login>, seen: u64) -> bool {
+    fn adopt_other(&self, stored: Option<Login>, seen: u64) -> bool {
         let mut current = lock(&self.current);
-        let is_spent = kept.is_some() && kept.as_ref() == current.spent.as_deref();
-        let is_other = kept.as_ref() != current.login.as_deref();
+        let is_spent = stored.is_some() && stored.as_ref() == current.spent.as_deref();
+        let is_other = stored.as_ref() != current.login.as_deref();
         if is_other && !is_spent {
-            current.login = kept.map(Arc::new);
+            current.login = stored.map(Arc::new);
             current.generation += 1;
             current.is_loaded = true;
             current.spent = None;
             self.learn(&current);
         }
-        // A login that is gone is nothing better to show.
+        // A deleted login is not a better credential.
         current.generation != seen && current.login.is_some()
     }
 
-    /// Whether there is a way to new tokens without a person.
+    /// Whether new tokens can be obtained without an interactive login.
     fn can_renew(&self) -> bool {
         let login = lock(&self.current).login.clone();
         login.is_some_and(|login| login.refresh_token.is_some())
@@ -328,7 +328,7 @@ impl Inner {
         self.can_renew() && now.as_millis() >= expires_at.saturating_sub(tenth.min(ahead))
     }
 
-    /// The headers of a request.
+    /// Builds the headers of a request.
     fn show(&self, current: &Current, target: Target<'_>) -> Credentials {
         let mut credentials = Credentials {
             headers: Vec::new(),
@@ -362,7 +362,7 @@ impl Inner {
                 credentials.headers.push(("authorization", value));
                 credentials.headers.push(("dpop", proof));
             }
-            Err(error) => tracing::warn!(%error, "a proof of possession could not be made"),
+            Err(error) => tracing::warn!(%error, "cannot create a DPoP proof"),
         }
         credentials
     }
@@ -372,13 +372,13 @@ impl Inner {
         if lock(&self.current).generation != seen {
             return Renewal::Renewed;
         }
-        // Most refusals are of servers that nobody has logged in to: those need no lock.
+        // Most refusals come from servers without a login; those need no lock.
         match self.reload(seen).await {
             Ok(true) => return Renewal::Renewed,
             Ok(false) if !self.can_renew() => return Renewal::Over,
             Ok(false) => {}
             Err(error) if !self.can_renew() => {
-                tracing::warn!(%error, "what is kept of a login could not be read");
+                tracing::warn!(%error, "cannot read the stored login");
                 return Renewal::Over;
             }
             Err(error) => return Renewal::Unavailable(error.to_string()),
@@ -405,7 +405,7 @@ impl Inner {
         self.after(outcome)
     }
 
-    /// What an attempt at new tokens means.
+    /// Updates the backoff and maps the outcome of a token request.
     fn after(&self, outcome: Result<Renewal, LoginErrorKind>) -> Renewal {
         let until = |pause: Duration| Some(self.clock.now().after(pause));
         let not_before = match &outcome {
@@ -420,13 +420,13 @@ impl Inner {
             Err(error) if error.is_passing() => Renewal::Unavailable(error.to_string()),
             Err(error) => {
                 let server = self.server.url().host_str().unwrap_or_default();
-                tracing::warn!(server, %error, "no new token was given");
+                tracing::warn!(server, %error, "the authorization server refused a new token");
                 Renewal::Over
             }
         }
     }
 
-    /// New tokens for the refresh token.
+    /// Redeems the refresh token.
     async fn refresh(&self, login: &Login, seen: u64) -> Result<Renewal, LoginErrorKind> {
         let Some(refresh_token) = &login.refresh_token else {
             return Ok(Renewal::Over);
@@ -461,7 +461,7 @@ impl Inner {
                     is_bound: tokens.is_bound,
                     expires_at: tokens.expires_at,
                     obtained_at: tokens.obtained_at,
-                    // Without a new one the old one stays good.
+                    // Without a new refresh token the old one stays valid.
                     refresh_token: tokens.refresh_token.or_else(|| Some(refresh_token.clone())),
                     ..login.clone()
                 };
@@ -469,7 +469,7 @@ impl Inner {
                 Ok(Renewal::Renewed)
             }
             Err(LoginErrorKind::Refused { error, .. }) if error == "invalid_grant" => {
-                // Somebody who does not know the lock may have used it and kept what came of it.
+                // Another program that ignores the lock may have redeemed the token and stored the result.
                 if self.reload(seen).await? {
                     return Ok(Renewal::Renewed);
                 }
@@ -478,14 +478,14 @@ impl Inner {
                     ..login.clone()
                 };
                 self.keep(spent).await;
-                // The access token has not changed, so there is nothing better to show.
+                // The access token has not changed, so a retry would not help.
                 Ok(Renewal::Over)
             }
             Err(error) => Err(error),
         }
     }
 
-    /// New tokens without a person.
+    /// Obtains tokens with a non-interactive grant.
     async fn obtain(&self, more: &[String]) -> Result<Renewal, LoginErrorKind> {
         let (not_before, login) = {
             let current = lock(&self.current);
@@ -510,17 +510,17 @@ impl Inner {
         }
     }
 
-    /// Keeps new tokens, and only then uses them.
+    /// Stores new tokens before using them.
     async fn keep(&self, login: Login) {
         let wanted = self.records().known().await.map(|known| known.wanted);
-        let kept = self
+        let stored = self
             .records()
             .keep(&login, wanted.unwrap_or_default())
             .await;
         let mut current = lock(&self.current);
-        if let Err(error) = kept {
-            // The old tokens may be worth nothing any longer, so the new ones are used all the same.
-            tracing::warn!(%error, "a renewed login could not be kept; it ends with this process");
+        if let Err(error) = stored {
+            // The old tokens may already be invalid, so the new ones are used anyway.
+            tracing::warn!(%error, "cannot store the refreshed login; it is lost when this process exits");
             current.spent = current.spent.take().or_else(|| current.login.clone());
         } else {
             current.spent = None;
@@ -531,7 +531,7 @@ impl Inner {
         self.learn(&current);
     }
 
-    /// Lets the tokens of a login that is new here be masked.
+    /// Registers the current tokens with the redactor.
     fn learn(&self, current: &Current) {
         if let (Some(redactor), Some(login)) = (self.redactor.get(), &current.login) {
             redactor.learn(&login.access_token);
@@ -541,7 +541,7 @@ impl Inner {
         }
     }
 
-    /// Notes the scopes that the next login should ask for.
+    /// Stores the scopes that the next login should request.
     async fn want(&self, wanted: Vec<String>) -> Result<(), VaultError> {
         let records = self.records();
         let _lock = records.lock().await?;

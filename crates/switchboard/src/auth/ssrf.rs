@@ -1,8 +1,8 @@
-//! Which addresses a server may lead the host to.
+//! SSRF policy: which addresses an untrusted server may make the host connect to.
 //!
-//! Discovery is told by a stranger where to go next. A stranger on the internet must not be able to name a router, a
-//! database or a cloud's metadata service; a server on this very machine may name another port of it. So each server
-//! gets a reach by where it is itself, and every address that is really connected to is compared with it.
+//! Discovery follows URLs from untrusted servers. A public server must not direct the host to a router, a database or a
+//! cloud metadata service; a server on loopback may name another loopback port. The policy derives from the server's
+//! own address and applies to every address that is connected to.
 
 use std::fmt;
 use std::io;
@@ -12,22 +12,21 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use url::{Host, Origin, Url};
 
-/// How near an address is. The order is the nearness.
+/// Network zone of an address, ordered from far to near.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
-    /// Anywhere on the internet.
+    /// Public internet.
     Public,
-    /// In a private network.
+    /// Private network.
     Private,
-    /// On this machine.
+    /// Loopback.
     Loopback,
-    /// Nowhere a server for other people can be: link-local (and with it the metadata services of clouds), multicast,
-    /// reserved.
+    /// Never a legitimate target: link-local (which includes cloud metadata services), multicast, reserved.
     Nowhere,
 }
 
 impl Place {
-    /// Where this address is.
+    /// Classifies an address.
     pub fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(address) => of_v4(address),
@@ -40,11 +39,11 @@ fn of_v4(address: Ipv4Addr) -> Place {
     let [first, second, third, _] = address.octets();
     match (first, second, third) {
         (127, ..) => Place::Loopback,
-        // The last two: shared space of providers, and networks for measurements.
+        // The last two: carrier-grade NAT and benchmarking.
         (10, ..) | (172, 16..=31, _) | (192, 168, _) | (100, 64..=127, _) | (198, 18..=19, _) => {
             Place::Private
         }
-        // "This" network, link-local, protocol assignments, documentation, multicast and what is above it.
+        // "This" network, link-local, protocol assignments, documentation, multicast and reserved above it.
         (0 | 224..=255, ..)
         | (169, 254, _)
         | (192, 0, 0 | 2)
@@ -66,31 +65,31 @@ fn of_v6(address: Ipv6Addr) -> Place {
         of_v4(Ipv4Addr::new(a, b, c, d))
     };
     match segments {
-        // Addresses that carry one of the older kind: mapped, compatible, translated, 6to4.
+        // IPv6 addresses with an embedded IPv4 address: mapped, compatible, NAT64, 6to4.
         [0, 0, 0, 0, 0, 0xffff | 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
             embedded(high, low)
         }
         [0x2002, high, low, ..] => embedded(high, low),
         [0xfc00..=0xfdff, ..] | [0x64, 0xff9b, 1, ..] => Place::Private,
-        // Global unicast, without documentation and tunnels that hide where they lead.
+        // Documentation ranges, and Teredo, which hides its target.
         [0x2001, 0x0 | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => Place::Nowhere,
         [0x2000..=0x3fff, ..] => Place::Public,
         _ => Place::Nowhere,
     }
 }
 
-/// What the network says about names and addresses.
+/// DNS resolution and address classification; replaced in tests.
 pub trait Network: fmt::Debug + Send + Sync + 'static {
-    /// The addresses of a name.
+    /// Resolves a host name.
     fn lookup<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 
-    /// Where an address is.
+    /// Classifies an address.
     fn place(&self, address: IpAddr) -> Place {
         Place::of(address)
     }
 }
 
-/// The network of the machine.
+/// DNS of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SystemNetwork;
 
@@ -103,22 +102,22 @@ impl Network for SystemNetwork {
     }
 }
 
-/// How far a server may lead the host.
+/// Addresses that a server may make the host connect to.
 #[derive(Debug, Clone)]
 pub(super) struct SsrfPolicy {
-    /// The nearest place that may be reached.
+    /// Nearest zone that may be connected to.
     nearest: Place,
-    /// Origins the configuration itself names. What the user wrote may be anywhere.
+    /// Origins named in the configuration; allowed in any zone up to loopback.
     trusted: Arc<[Origin]>,
 }
 
 impl SsrfPolicy {
-    /// The reach of a server at this address.
+    /// Derives the policy from the server's own address.
     pub(super) async fn of(network: &dyn Network, server: &Url, trusted: Vec<Origin>) -> Self {
         let nearest = match server.host() {
             Some(host) if is_this_machine(&host) => Place::Loopback,
             Some(Host::Domain(name)) => {
-                // A name that leads to several places is as far away as the farthest; one that leads nowhere, too.
+                // With several addresses the farthest zone counts; an unresolvable name counts as public.
                 let found = network.lookup(name).await.unwrap_or_default();
                 let places = found.into_iter().map(|address| network.place(address));
                 places.min().unwrap_or(Place::Public)
@@ -128,7 +127,7 @@ impl SsrfPolicy {
             None => Place::Public,
         };
         Self {
-            // A name in the DNS that leads to this machine is no proof of being on it.
+            // A DNS name that resolves to loopback does not prove that the server runs on this machine.
             nearest: match (nearest, server.host()) {
                 (Place::Nowhere, _) => Place::Public,
                 (Place::Loopback, Some(Host::Domain(name))) if !is_localhost(name) => {
@@ -140,7 +139,7 @@ impl SsrfPolicy {
         }
     }
 
-    /// The nearest place that a request to this URL may end at.
+    /// Nearest zone that a request to this URL may connect to.
     pub(super) fn nearest_for(&self, url: &Url) -> Place {
         if self.trusted.contains(&url.origin()) {
             Place::Loopback
@@ -149,10 +148,10 @@ impl SsrfPolicy {
         }
     }
 
-    /// Why this URL may not be used, as far as it shows in the URL itself.
+    /// Checks a URL without resolving its host name; returns the reason if it is forbidden.
     pub(super) fn check(&self, network: &dyn Network, url: &Url) -> Result<(), &'static str> {
         let Some(host) = url.host() else {
-            return Err("it names no host");
+            return Err("it has no host");
         };
         let nearest = self.nearest_for(url);
         match url.scheme() {
@@ -162,7 +161,7 @@ impl SsrfPolicy {
             _ => return Err("it is neither http nor https"),
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("it holds credentials");
+            return Err("it contains credentials");
         }
         let place = match host {
             Host::Domain(name) if is_localhost(name) => Place::Loopback,
@@ -177,9 +176,8 @@ impl SsrfPolicy {
     }
 }
 
-/// What is wrong with an address that a server may not lead to.
-pub(super) const TOO_NEAR: &str =
-    "it leads to a private address, which this server may not lead to";
+/// Reason for rejecting an address that is nearer than the policy allows.
+pub(super) const TOO_NEAR: &str = "it is a private address, which this server may not refer to";
 
 fn is_this_machine(host: &Host<&str>) -> bool {
     match host {

@@ -1,7 +1,7 @@
-//! One request to a token endpoint, and what comes of it.
+//! Requests to an OAuth token endpoint.
 //!
-//! Owns how a client proves who it is, the proof of possession with its nonce, and the reading of the answer. What is
-//! asked for is the business of whoever fills the form.
+//! Handles client authentication, the DPoP proof with its nonce, and decoding of the response. The caller supplies the
+//! form.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -20,10 +20,10 @@ use super::record::{Client, ClientAuth};
 use super::server::AuthSettings;
 use super::ssrf::SsrfPolicy;
 
-/// The longest time an access token is believed to live.
+/// Upper bound for the lifetime of an access token, in seconds.
 const MAX_LIFETIME: i64 = 400 * 24 * 60 * 60;
 
-/// A token endpoint, as one client talks to it.
+/// A token endpoint and the client that uses it.
 pub(super) struct TokenEndpoint<'t> {
     pub(super) fetcher: &'t Fetcher,
     pub(super) reach: &'t SsrfPolicy,
@@ -32,27 +32,26 @@ pub(super) struct TokenEndpoint<'t> {
     pub(super) client: &'t Client,
     pub(super) settings: &'t AuthSettings,
     pub(super) proof_key: Option<&'t ProofKey>,
-    /// Whether a token that is not bound to the key is worth nothing.
+    /// Rejects tokens that are not bound to the key.
     pub(super) must_bind: bool,
     pub(super) clock: &'t dyn Clock,
 }
 
-/// What a token endpoint gave.
 #[derive(Debug)]
 pub(super) struct Tokens {
     pub(super) access_token: Secret,
     pub(super) is_bound: bool,
-    /// In milliseconds since 1970.
+    /// Milliseconds since 1970.
     pub(super) expires_at: Option<i64>,
     pub(super) obtained_at: i64,
     pub(super) refresh_token: Option<Secret>,
-    /// The scopes it says it gave.
+    /// Granted scopes, if the response names them.
     pub(super) scopes: Option<Vec<String>>,
     pub(super) issued_type: Option<String>,
 }
 
 impl TokenEndpoint<'_> {
-    /// Sends a form with the proof of who the client is, and reads the tokens.
+    /// Sends a form with client authentication and decodes the tokens.
     pub(super) async fn ask(&self, form: &[(&str, &str)]) -> Result<Tokens, LoginErrorKind> {
         let mut nonce = None;
         loop {
@@ -62,7 +61,7 @@ impl TokenEndpoint<'_> {
             }
             let refusal = refusal(answer.status, &answer.body);
             let wants_nonce = matches!(&refusal, LoginErrorKind::Refused { error, .. } if error == "use_dpop_nonce");
-            // Once: a server that wants another nonce each time will never be content.
+            // One retry only: a server that demands a new nonce each time would loop.
             match answer.dpop_nonce.filter(|_| wants_nonce && nonce.is_none()) {
                 Some(given) => nonce = Some(given),
                 None => return Err(refusal),
@@ -70,7 +69,7 @@ impl TokenEndpoint<'_> {
         }
     }
 
-    /// Sends a form to which nothing but success or failure is an answer.
+    /// Sends a form and ignores the body of a successful response.
     pub(super) async fn tell(&self, form: &[(&str, &str)]) -> Result<(), LoginErrorKind> {
         let answer = self.send(form, None).await?;
         if (200..300).contains(&answer.status) {
@@ -137,22 +136,22 @@ impl TokenEndpoint<'_> {
             problem: problem.to_owned(),
         };
         let wire: TokenWire = serde_json::from_slice(&answer.body)
-            .map_err(|_| unusable("answered with something that is no token"))?;
+            .map_err(|_| unusable("returned an invalid token response"))?;
         let kind = wire.token_type.as_deref().unwrap_or("bearer");
         let is_bound = match kind.to_ascii_lowercase().as_str() {
             "dpop" if self.proof_key.is_some() => true,
             "dpop" => {
                 return Err(unusable(
-                    "gave a token that is bound to a key nobody showed it",
+                    "returned a token bound to a key that was not sent",
                 ));
             }
             _ if self.must_bind => {
-                return Err(unusable("gave a token that is not bound to the key"));
+                return Err(unusable("returned a token that is not bound to the key"));
             }
             "bearer" | "n_a" => false,
-            _ => return Err(unusable("gave a token of a kind that is not known")),
+            _ => return Err(unusable("returned a token of an unknown type")),
         };
-        // A header is where it goes, so it must be able to go there.
+        // The token is sent in a header, so it must be printable ASCII.
         let fits = |token: &String| {
             !token.is_empty() && token.bytes().all(|byte| (0x21..0x7f).contains(&byte))
         };
@@ -160,9 +159,9 @@ impl TokenEndpoint<'_> {
         let now = self.clock.now().as_millis();
         let lifetime = wire.expires_in.as_ref().and_then(Lifetime::seconds);
         Ok(Tokens {
-            access_token: access_token
-                .map(Secret::new)
-                .ok_or_else(|| unusable("gave a token that cannot be sent"))?,
+            access_token: access_token.map(Secret::new).ok_or_else(|| {
+                unusable("returned a token that is not allowed in an HTTP header")
+            })?,
             is_bound,
             expires_at: lifetime.map(|seconds| {
                 now.saturating_add(seconds.clamp(0, MAX_LIFETIME).saturating_mul(1000))
@@ -183,7 +182,7 @@ const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-be
 #[derive(Deserialize)]
 struct TokenWire {
     access_token: String,
-    /// Required, and left out by some all the same.
+    /// Required by the RFC, but some servers omit it.
     token_type: Option<String>,
     expires_in: Option<Lifetime>,
     refresh_token: Option<String>,
@@ -191,7 +190,7 @@ struct TokenWire {
     issued_token_type: Option<String>,
 }
 
-/// Seconds, as a number or, as some servers write them, as text.
+/// Seconds, as a number or, from some servers, as a string.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Lifetime {
@@ -207,14 +206,13 @@ impl Lifetime {
         };
         #[expect(
             clippy::cast_possible_truncation,
-            reason = "the fraction is not wanted, and what is out of range stays at the border"
+            reason = "drops the fraction; out-of-range values saturate"
         )]
         let whole = seconds as i64;
         seconds.is_finite().then_some(whole)
     }
 }
 
-/// A form as it is sent.
 fn encoded<'f>(pairs: impl Iterator<Item = &'f (&'f str, &'f str)>) -> Secret {
     let mut text = Serializer::new(String::new());
     for (name, value) in pairs {
@@ -223,7 +221,7 @@ fn encoded<'f>(pairs: impl Iterator<Item = &'f (&'f str, &'f str)>) -> Secret {
     Secret::new(text.finish())
 }
 
-/// The name and secret of a client as HTTP has them, each encoded as in a form (RFC 6749, 2.3.1).
+/// HTTP Basic credentials of a client, each part form-encoded (RFC 6749, 2.3.1).
 fn basic(id: &str, secret: &Secret) -> Secret {
     let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
     let pair = format!("{}:{}", encoded(id), encoded(secret.expose()));

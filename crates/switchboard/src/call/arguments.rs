@@ -1,9 +1,8 @@
-//! Arguments before they are sent: checked against the schema the server gave, with errors a model can act on.
+//! Validates arguments against the tool's schema before the call, with errors that a model can act on.
 //!
-//! The schema is somebody else's text, so nothing about it is taken on trust. References never leave the document (one
-//! that would makes the schema unusable here), patterns run in linear time or under a step limit, and how much work
-//! and stack a check can cost is worked out from the schema before it is compiled. A schema that cannot be used is
-//! not the caller's fault: the arguments are passed on unchecked, and [`Checked`] says why.
+//! The schema is untrusted. References outside the document make it unusable, patterns run in linear time or under a
+//! step limit, and the cost of validation in work and stack is computed before the schema is compiled. An unusable
+//! schema is not the caller's fault: the arguments are passed on unchecked, and [`Checked`] gives the reason.
 
 pub(crate) mod coerce;
 mod cost;
@@ -20,76 +19,76 @@ use switchboard_protocol::limits::depth_exceeded_at;
 
 use plain::PlainSchema;
 
-/// The largest schema that is compiled.
+/// Maximum size of a schema that is compiled, in bytes.
 const MAX_SCHEMA_BYTES: usize = 512 * 1024;
 
-/// Problems that are told; more are counted.
+/// Maximum number of problems listed; the rest are counted.
 const MAX_PROBLEMS: usize = 8;
 
-/// The size of a compiled pattern.
+/// Maximum size of a compiled pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
-/// Steps of a pattern that needs backtracking (look-around, back references).
+/// Step limit for patterns that need backtracking (look-around, back references).
 const MAX_BACKTRACKING: usize = 50_000;
 
-/// A tool's schema, ready to check arguments.
+/// Compiled input schema of a tool.
 #[derive(Debug)]
 pub struct ArgumentCheck(Result<Compiled, NotChecked>);
 
 #[derive(Debug)]
 struct Compiled {
-    /// Says yes at once to most arguments, where the schema is simple.
+    /// Fast path for simple schemas: accepts most valid arguments without building a value.
     plain: Option<PlainSchema>,
     validator: Validator,
-    /// The deepest arguments whose check has bounded cost.
+    /// Maximum depth of arguments at which validation has bounded cost.
     max_depth: usize,
 }
 
-/// Whether arguments were found right, or could not be looked at.
+/// Outcome of a validation without errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checked {
-    /// They fit the schema.
+    /// The arguments match the schema.
     Fit,
-    /// The schema could not be used.
+    /// The schema is unusable, so the arguments were not validated.
     NotChecked(NotChecked),
 }
 
-/// Why a schema cannot be used to check arguments.
+/// Reason why a schema cannot be used for validation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotChecked {
-    /// Too much of it.
+    /// Exceeds the size limit.
     #[error("the schema is larger than {MAX_SCHEMA_BYTES} bytes")]
     SchemaTooLarge,
-    /// A reference that is not followed.
+    /// Reference outside the document, or one whose target depends on context.
     #[error("the schema has the reference \"{}\", which is not followed", visible(.0))]
     Reference(String),
-    /// A check could take for ever.
+    /// Validation has no acceptable cost bound.
     #[error("a check against the schema could take too long")]
     TooCostly,
-    /// The arguments are too deep for this schema.
+    /// The arguments are nested too deeply for this schema.
     #[error("the arguments are nested too deep to be checked against the schema")]
     ArgumentsTooDeep,
-    /// It is no schema.
+    /// Not a valid JSON Schema.
     #[error("the schema is not valid: {0}")]
     Invalid(String),
 }
 
-/// Arguments that do not fit the schema.
+/// Arguments that do not match the schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgumentsError {
-    /// What does not fit, in the order it was found.
+    /// Problems in the order found; at most eight.
     pub problems: Vec<ArgumentProblem>,
-    /// How many more problems there are.
+    /// Number of problems not listed.
     pub untold: usize,
 }
 
-/// One thing that does not fit.
+/// One violation of the schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgumentProblem {
-    /// Where: `arguments.filters[2].since`.
+    /// Path of the value: `arguments.filters[2].since`.
     pub path: String,
-    /// What was expected and what was found.
+    /// Expected and actual value.
     pub message: String,
 }
 
@@ -120,12 +119,12 @@ impl fmt::Display for ArgumentsError {
 impl std::error::Error for ArgumentsError {}
 
 impl ArgumentCheck {
-    /// Compiles a schema. It always succeeds: what cannot be used is told when arguments are checked.
+    /// Compiles a schema. Never fails: an unusable schema is reported by [`Self::check`].
     pub fn compile(schema: &RawValue) -> Self {
         Self(compile(schema))
     }
 
-    /// Checks arguments; none are an empty object.
+    /// Validates arguments; `None` counts as an empty object.
     pub fn check(&self, arguments: Option<&RawValue>) -> Result<Checked, ArgumentsError> {
         let text = arguments.map_or("{}", RawValue::get);
         if !text.starts_with('{') {
@@ -169,8 +168,8 @@ impl ArgumentCheck {
         Err(ArgumentsError { problems, untold })
     }
 
-    /// Checks arguments that are about to be passed on. Models write `null` for what they leave out: where that is all
-    /// that is wrong, those members are removed.
+    /// Validates arguments before a call. Models write `null` for omitted arguments: if removing those members makes
+    /// the arguments valid, they are removed.
     pub fn fit(&self, arguments: &mut Option<Box<RawValue>>) -> Result<(), ArgumentsError> {
         let Err(error) = self.check(arguments.as_deref()) else {
             return Ok(());
@@ -196,7 +195,7 @@ fn compile(schema: &RawValue) -> Result<Compiled, NotChecked> {
     let options = jsonschema::options()
         .offline()
         .should_validate_formats(false);
-    // Most patterns need no backtracking; those that do get a limit.
+    // Most patterns need no backtracking; the others run under a limit.
     let linear = PatternOptions::regex().size_limit(MAX_PATTERN_BYTES);
     let limited = PatternOptions::fancy_regex()
         .backtrack_limit(MAX_BACKTRACKING)
@@ -214,7 +213,7 @@ fn compile(schema: &RawValue) -> Result<Compiled, NotChecked> {
     })
 }
 
-/// Whether an error says only that a pattern's limit was reached.
+/// Whether an error only means that a pattern hit its limit.
 fn is_our_limit(kind: &ValidationErrorKind) -> bool {
     matches!(
         kind,
@@ -233,7 +232,7 @@ fn one_problem(message: String) -> ArgumentsError {
     }
 }
 
-/// The object without its members that are `null`; `None` if it has none.
+/// Returns the object without its `null` members; `None` if it has no such members.
 fn without_nulls(arguments: &RawValue) -> Option<Box<RawValue>> {
     let members: BTreeMap<String, &RawValue> = serde_json::from_str(arguments.get()).ok()?;
     let stated: BTreeMap<&String, &RawValue> = members

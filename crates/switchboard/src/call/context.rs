@@ -1,4 +1,4 @@
-//! The session that makes a call: its own tools, which others it may reach, and the bounds of what it is shown.
+//! Per-session context of a call: the session's own tools, the server tools it may reach, and its output limits.
 
 use std::path::PathBuf;
 
@@ -10,25 +10,26 @@ use crate::catalog::{CatalogTool, LookupError, Tokens};
 use crate::names::{CalledTool, ExposedName};
 use crate::permissions::NameGlob;
 
-/// What a session brings to each of its calls. Another session, and a request without a context, cannot reach its tools.
+/// Context that a session adds to each of its calls. Other sessions, and requests without a context, cannot reach its
+/// tools.
 #[derive(Debug, Clone)]
 pub struct CallContext {
-    /// The session's name for hooks and gates, such as its id.
+    /// Session name for hooks and gates, such as its id.
     pub session: String,
-    /// Tools of the session, found before those of servers.
+    /// Tools of the session; they take precedence over server tools.
     pub tools: LocalTools,
-    /// Which tools of servers it may reach. One that it may not reach is unknown to it.
+    /// Server tools that the session may reach. Others are reported as unknown.
     pub subset: ToolSubset,
-    /// The folder it works in.
+    /// Working directory of the session.
     pub workspace: PathBuf,
-    /// The most tokens of text that it is shown of one result.
+    /// Maximum number of text tokens of one result.
     pub max_output_tokens: u64,
-    /// Where larger output goes; without a folder it is lost.
+    /// Folder for output over the limit; without one the excess is dropped.
     pub spill: Option<SpillFolder>,
 }
 
 impl CallContext {
-    /// What the session's model gets of a call: a result within the bounds, or the error and what to do about it.
+    /// Formats the outcome for the session's model: a result within the limits, or the error with its remedy.
     pub fn shape(&self, outcome: &Result<CallOutcome, CallError>) -> Shaped {
         let options = ShapeOptions {
             max_tokens: Tokens(self.max_output_tokens),
@@ -46,12 +47,12 @@ impl CallContext {
         })
     }
 
-    /// Whether a server's tool of that name could be found, now or when its server is connected.
+    /// Whether the session may use a server tool of that name, which may not be connected yet.
     pub fn may_reach(&self, name: &str) -> bool {
         !is_bare(name) && self.subset.has(name)
     }
 
-    /// What was found, if the session may reach it; else an error that suggests only what it may reach.
+    /// Returns the tool if the session may reach it; otherwise an error that suggests only reachable tools.
     pub(super) fn reached<'c>(
         &self,
         name: &str,
@@ -73,7 +74,7 @@ impl CallContext {
     }
 }
 
-/// What the files of a tool's output are called.
+/// Prefix for the file names of a tool's spilled output.
 fn label(tool: &CalledTool) -> String {
     match &tool.server {
         Some(server) => format!("{server}-{}", tool.tool),
@@ -81,12 +82,12 @@ fn label(tool: &CalledTool) -> String {
     }
 }
 
-/// A part of the tools, by patterns of their exposed names. [`Default`] is all of them.
+/// Subset of tools by patterns of exposed names. [`Default`] includes all.
 #[derive(Debug, Clone, Default)]
 pub struct ToolSubset(Vec<Vec<NameGlob>>);
 
 impl ToolSubset {
-    /// The tools of this subset that also match one of the patterns.
+    /// Returns the tools of this subset that also match one of the patterns.
     #[must_use]
     pub fn narrowed(&self, patterns: Vec<NameGlob>) -> Self {
         let mut subset = self.clone();
@@ -94,12 +95,12 @@ impl ToolSubset {
         subset
     }
 
-    /// Whether all tools are in it.
+    /// Whether no pattern restricts it.
     pub fn is_all(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a tool is in it.
+    /// Whether a tool with this exposed name is included.
     pub fn has(&self, name: &str) -> bool {
         let matches = |patterns: &Vec<NameGlob>| patterns.iter().any(|glob| glob.matches(name));
         self.0.iter().all(matches)

@@ -1,9 +1,8 @@
-//! Where permission and hooks stand in the call pipeline.
+//! The [`Gate`] trait: permission checks and hooks of the call pipeline.
 //!
-//! Owns the trait. Every call of every front end passes it once before it is sent, once with its result, and is told
-//! of once more when it has ended, however that came about. What decides is put in from outside, and the default lets
-//! everything pass. Nearly every call is decided at once, so a gate answers without a future unless there is something
-//! to wait for.
+//! Every call of every front end passes the gate before it is sent and again with its result; a permitted call is also
+//! reported when it ends, for any reason. The implementation is injected; the default permits everything. Most
+//! decisions need no waiting, so a gate returns a future only if it must.
 
 use std::any::Any;
 use std::fmt;
@@ -20,59 +19,58 @@ use crate::json::SharedJson;
 use crate::names::CallId;
 use crate::permissions::SecretPlaces;
 
-/// Permits calls and sees them pass.
+/// Permits calls and observes their results.
 pub trait Gate: Send + Sync + 'static {
-    /// Decides about a call that is about to be sent.
+    /// Decides on a call before it is sent.
     fn before<'a>(&'a self, call: &'a PendingCall<'a>) -> Check<'a, Verdict> {
         let _ = call;
         Check::Now(Verdict::Pass(Permit::default()))
     }
 
-    /// Sees the result, and may put another in its place.
+    /// Inspects the result and may replace it.
     fn after<'a>(&'a self, call: &'a PendingCall<'a>, result: &'a SharedJson) -> Check<'a, Sight> {
         let _ = (call, result);
         Check::Now(Sight::Keep)
     }
 
-    /// Hears of the end of a call that was let pass. It must be short: the caller waits for it.
+    /// Called when a permitted call ends. Must not block: the caller waits for it.
     fn ended(&self, call: &EndedCall<'_>) {
         let _ = call;
     }
 
-    /// Hears of what else is to be written down: a call that came to nothing before it was decided about, a login. It
-    /// must be short.
+    /// Records other events in the audit log: calls that failed before a decision, logins. Must not block.
     #[doc(hidden)]
     fn note(&self, what: What) {
         let _ = what;
     }
 
-    /// Places with secrets, which local tools that search files pass over.
+    /// Paths with secrets, which local search tools skip.
     fn secrets(&self) -> Arc<SecretPlaces> {
         Arc::default()
     }
 
-    /// Whether what this server says of its own tools is believed.
+    /// Whether the server's annotations of its own tools are trusted.
     fn trusts(&self, server: &str) -> bool {
         let _ = server;
         false
     }
 
-    /// Whether there is nothing to ask, so that a call need not.
+    /// Whether the gate permits everything, so that calls can skip it.
     fn is_open(&self) -> bool {
         false
     }
 }
 
-/// An answer, or the promise of one.
+/// A value that is available now or later.
 pub enum Check<'a, T> {
-    /// The answer.
+    /// The value is available immediately.
     Now(T),
-    /// The answer has to be waited for.
+    /// The value has to be waited for.
     Later(BoxFuture<'a, T>),
 }
 
 impl<T> Check<'_, T> {
-    /// The answer, waited for where it has to be.
+    /// Returns the value, waiting if necessary.
     pub async fn answer(self) -> T {
         match self {
             Self::Now(answer) => answer,
@@ -90,76 +88,76 @@ impl<T: fmt::Debug> fmt::Debug for Check<'_, T> {
     }
 }
 
-/// A call that has been prepared.
+/// A prepared call: resolved and with validated arguments.
 #[derive(Debug, Clone, Copy)]
 pub struct PendingCall<'a> {
-    /// The call.
+    /// Call id, unique in the process.
     pub id: CallId,
-    /// The tool.
+    /// Tool that the name resolved to.
     pub tool: CallTarget<'a>,
-    /// The arguments, valid for the tool's schema.
+    /// Arguments, valid for the tool's schema.
     pub arguments: Option<&'a RawValue>,
-    /// The session that makes the call, where the request says so.
+    /// Session that makes the call, if the request names one.
     pub session: Option<&'a str>,
 }
 
-/// A call that was let pass and has ended.
+/// A permitted call that has ended.
 #[derive(Debug)]
 pub struct EndedCall<'a> {
-    /// The call, with the arguments that were sent.
+    /// The call with the arguments sent.
     pub call: PendingCall<'a>,
-    /// What it was let pass with.
+    /// Permit from [`Gate::before`].
     pub permit: &'a Permit,
-    /// How long it took.
+    /// Time since the call was permitted.
     pub elapsed: Duration,
-    /// What came of it; `None` if it was called off.
+    /// Result or error; `None` if the call was cancelled.
     pub outcome: Option<&'a Result<CallOutcome, CallError>>,
 }
 
-/// What becomes of a call.
+/// Decision on a call.
 #[derive(Debug)]
 pub enum Verdict {
-    /// It is sent.
+    /// Send the call.
     Pass(Permit),
-    /// It is sent with these arguments.
+    /// Send the call with these arguments instead.
     Change(Box<RawValue>, Permit),
-    /// It is not sent.
+    /// Do not send the call.
     Deny {
-        /// Why, for the model and for people.
+        /// Reason for the model and the user.
         reason: String,
     },
 }
 
-/// What becomes of a result.
+/// Decision on a result.
 #[derive(Debug)]
 pub enum Sight {
-    /// The caller gets it.
+    /// Return the result unchanged.
     Keep,
-    /// The caller gets this one.
+    /// Return this result instead.
     Replace(SharedJson),
-    /// The caller gets none.
+    /// Return an error instead of the result.
     Withhold {
-        /// Why, for the model and for people.
+        /// Reason for the model and the user.
         reason: String,
     },
 }
 
-/// What a gate wants to remember of its decision until the call has ended.
+/// Data that a gate carries from its decision to the end of the call.
 #[derive(Clone, Default)]
 pub struct Permit(Option<Arc<dyn Any + Send + Sync>>);
 
 impl Permit {
-    /// A permit on these grounds.
+    /// Creates a permit that carries `grounds`.
     pub fn on(grounds: Arc<dyn Any + Send + Sync>) -> Self {
         Self(Some(grounds))
     }
 
-    /// The grounds, if they are of that type.
+    /// Borrows the data if it has this type.
     pub fn grounds<T: Any>(&self) -> Option<&T> {
         self.0.as_ref()?.downcast_ref()
     }
 
-    /// The grounds to keep, if they are of that type.
+    /// Clones the handle to the data if it has this type.
     pub fn shared<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         Arc::clone(self.0.as_ref()?).downcast().ok()
     }
@@ -171,7 +169,7 @@ impl fmt::Debug for Permit {
     }
 }
 
-/// Lets everything pass.
+/// Gate that permits every call.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AllowAll;
 
@@ -181,17 +179,16 @@ impl Gate for AllowAll {
     }
 }
 
-/// Tells a gate of a call's end. Dropped before it, the call was called off.
+/// Reports the end of a call to the gate. If dropped earlier, reports the call as cancelled.
 pub(super) struct Witness<'a> {
     gate: &'a dyn Gate,
     call: PendingCall<'a>,
     permit: Permit,
     started: Instant,
-    told: bool,
+    reported: bool,
 }
 
 impl<'a> Witness<'a> {
-    /// Watches a call that was let pass.
     pub(super) fn new(
         gate: &'a dyn Gate,
         call: PendingCall<'a>,
@@ -203,17 +200,16 @@ impl<'a> Witness<'a> {
             call,
             permit,
             started,
-            told: false,
+            reported: false,
         }
     }
 
-    /// The call has ended.
     pub(super) fn end(mut self, outcome: &Result<CallOutcome, CallError>, elapsed: Duration) {
-        self.told = true;
-        self.tell(Some(outcome), elapsed);
+        self.reported = true;
+        self.report(Some(outcome), elapsed);
     }
 
-    fn tell(&self, outcome: Option<&Result<CallOutcome, CallError>>, elapsed: Duration) {
+    fn report(&self, outcome: Option<&Result<CallOutcome, CallError>>, elapsed: Duration) {
         self.gate.ended(&EndedCall {
             call: self.call,
             permit: &self.permit,
@@ -225,8 +221,8 @@ impl<'a> Witness<'a> {
 
 impl Drop for Witness<'_> {
     fn drop(&mut self) {
-        if !self.told {
-            self.tell(None, self.started.elapsed());
+        if !self.reported {
+            self.report(None, self.started.elapsed());
         }
     }
 }

@@ -1,8 +1,7 @@
-//! Tools that run in this process, for the session that calls them.
+//! Local tools: tools that run in this process, for the session that calls them.
 //!
-//! Owns the trait, the set of such tools that a request carries, and running one of them: its deadlines, its progress,
-//! and what becomes of a panic. Everything else (arguments, permission, hooks, audit, events) is the pipeline's, and the
-//! same as for a server's tool.
+//! Defines the trait, the set of tools in a request, and the execution of one tool with deadlines, progress and panic
+//! handling. Argument validation, permission, hooks, audit and events are handled by the pipeline, as for server tools.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -29,24 +28,24 @@ use crate::names::{CallId, WireName};
 use crate::peer::{Progress, RequestError};
 use crate::permissions::{Preview, Previewer, SecretPlaces};
 
-/// How alike two names must be for one to be suggested in place of the other.
+/// Minimum similarity of two names for a suggestion.
 const ALIKE: f64 = 0.6;
 
-/// The longest name that is compared with others.
+/// Maximum length of a name that is compared, in bytes.
 const MAX_COMPARED: usize = 160;
 
-/// A tool that runs in this process. It asks for no permission itself: the pipeline has done so before it runs.
+/// A tool that runs in this process. It needs no permission checks: the pipeline has checked before it runs.
 pub trait LocalTool: Send + Sync + 'static {
-    /// What a model is told of it. The same each time.
+    /// Definition for the model. Must be constant.
     fn definition(&self) -> ToolDefinition;
 
-    /// Whether it changes nothing, so that it may run beside others.
+    /// Whether the tool has no side effects, so that calls may run concurrently.
     fn is_read_only(&self) -> bool {
         false
     }
 
-    /// What a call will do, for a person who is asked about it. What is shown is what is done: where that is no longer
-    /// possible when the call runs, it fails. `None` if the arguments say it all.
+    /// Preview of the call's effect for the permission prompt; `None` if the arguments say enough. The call must do
+    /// exactly what the preview shows, or fail.
     fn preview<'a>(
         &'a self,
         arguments: &'a RawValue,
@@ -56,8 +55,8 @@ pub trait LocalTool: Send + Sync + 'static {
         ready(None).boxed()
     }
 
-    /// Runs it. The arguments are an object, checked against its schema. A failure is an output that the model can act
-    /// on. Dropping the future cancels it, and must end whatever it has started.
+    /// Runs the tool. The arguments are an object, validated against the schema. Failures are outputs that the model
+    /// can act on. Dropping the future cancels the call and must stop everything it started.
     fn run<'a>(
         &'a self,
         arguments: &'a RawValue,
@@ -65,14 +64,14 @@ pub trait LocalTool: Send + Sync + 'static {
     ) -> BoxFuture<'a, LocalOutput>;
 }
 
-/// A tool as a model is told of it.
+/// Tool definition for the model.
 #[derive(Debug, Clone, Serialize)]
 pub struct ToolDefinition {
-    /// The name to call it by.
+    /// Name that the model calls.
     pub name: String,
-    /// What it does.
+    /// Description for the model.
     pub description: String,
-    /// The schema of its arguments, an object.
+    /// JSON Schema of the arguments; an object.
     pub input_schema: Box<RawValue>,
 }
 
@@ -84,36 +83,35 @@ impl PartialEq for ToolDefinition {
     }
 }
 
-/// Where one call of a local tool runs. What a tool must remember of a session is kept in the tool, which each session
-/// makes anew.
+/// Context of one call of a local tool. State of a session belongs in the tool itself: each session creates its own.
 #[derive(Clone)]
 pub struct LocalContext {
-    /// The folder the session works in.
+    /// Working directory of the session.
     pub workspace: PathBuf,
-    /// The most tokens of text that an output may have.
+    /// Maximum number of text tokens in an output.
     pub max_output_tokens: u64,
-    /// Where larger output goes.
+    /// Folder for output over the limit.
     #[doc(hidden)]
     pub spill: Option<SpillFolder>,
-    /// Places with secrets, which searches pass over.
+    /// Paths with secrets, which searches skip.
     pub secrets: Arc<SecretPlaces>,
-    /// Reports what a long call is doing, and keeps it from timing out as idle. It does not block.
+    /// Reports progress and resets the idle timeout. Does not block.
     pub progress: Arc<dyn Fn(String) + Send + Sync>,
 }
 
-/// What a local tool returns.
+/// Output of a local tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalOutput {
-    /// What the model gets, as it is unless it is too long: the tool sanitizes text that needs it.
+    /// Content for the model, only truncated if too long: the tool itself sanitizes text that needs it.
     pub content: Vec<Block>,
-    /// Whether it failed.
+    /// Whether the call failed.
     pub is_error: bool,
-    /// What a person is shown in its place, such as the difference an edit made.
+    /// Text shown to the user instead, such as the diff of an edit.
     pub display: Option<String>,
 }
 
 impl LocalOutput {
-    /// A text.
+    /// Successful output with one text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             content: vec![Block::Text(text.into())],
@@ -122,7 +120,7 @@ impl LocalOutput {
         }
     }
 
-    /// A failure that the model can act on.
+    /// Failed output with a text that the model can act on.
     pub fn error(text: impl Into<String>) -> Self {
         Self {
             is_error: true,
@@ -130,7 +128,7 @@ impl LocalOutput {
         }
     }
 
-    /// The output in the form of a server's result, as hooks, listeners and callers see every result.
+    /// Converts the output to the form of a server's result, which hooks, listeners and callers expect.
     fn to_result(&self) -> SharedJson {
         #[derive(Serialize)]
         #[serde(tag = "type", rename_all = "lowercase")]
@@ -166,16 +164,16 @@ impl LocalOutput {
             content: content.collect(),
             is_error: self.is_error,
         };
-        // Texts can always be written as JSON.
+        // Serializing strings cannot fail.
         SharedJson::from(to_raw_value(&result).unwrap_or_default())
     }
 }
 
-/// The local tools of a session. Cheap to clone.
+/// Local tools of a session. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct LocalTools(Arc<[Arc<Registered>]>);
 
-/// A tool with what was made of its definition.
+/// A tool with its cached definition and compiled schema.
 struct Registered {
     name: WireName,
     definition: ToolDefinition,
@@ -187,7 +185,7 @@ impl Registered {
     fn new(tool: Arc<dyn LocalTool>) -> Option<Arc<Self>> {
         let definition = tool.definition();
         if !is_bare(&definition.name) {
-            tracing::error!(tool = definition.name, "not a valid name of a local tool");
+            tracing::error!(tool = definition.name, "invalid name of a local tool");
             return None;
         }
         Some(Arc::new(Self {
@@ -199,31 +197,31 @@ impl Registered {
     }
 }
 
-/// Whether a name can be a local tool's. No server's tool is ever called by such a name, and no local one by another.
+/// Whether a name is valid for a local tool. Server tools never have such names.
 pub(super) fn is_bare(name: &str) -> bool {
     !name.is_empty() && !name.starts_with(PREFIX) && !name.contains(['/', '.'])
 }
 
 impl LocalTools {
-    /// The tools, each under the name of its definition. Of two with one name the first counts. A tool whose name begins
-    /// with `mcp__` or contains `/` or `.`, as the names of servers' tools do, is left out.
+    /// Registers tools under the names in their definitions. On duplicates the first wins. A tool whose name starts
+    /// with `mcp__` or contains `/` or `.`, as names of server tools do, is skipped.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn LocalTool>>) -> Self {
         Self(tools.into_iter().filter_map(Registered::new).collect())
     }
 
-    /// The same tools and one more, which counts before one of the same name.
+    /// Returns the set with one more tool, which takes precedence over one of the same name.
     #[must_use]
     pub fn with(&self, tool: Arc<dyn LocalTool>) -> Self {
         let others = self.0.iter().cloned();
         Self(Registered::new(tool).into_iter().chain(others).collect())
     }
 
-    /// The tool of that name.
+    /// Returns the tool with that name.
     pub fn get(&self, name: &str) -> Option<&dyn LocalTool> {
         self.find(name).map(|found| &*found.tool)
     }
 
-    /// What a model is told of them, in the order they were given in.
+    /// Definitions for the model, in registration order.
     pub fn definitions(&self) -> impl Iterator<Item = &ToolDefinition> {
         self.0.iter().map(|tool| &tool.definition)
     }
@@ -232,7 +230,7 @@ impl LocalTools {
         self.0.iter().find(|tool| tool.definition.name == name)
     }
 
-    /// The names of tools that an unknown name may stand for.
+    /// Returns names similar to an unknown name, as suggestions.
     pub(super) fn similar_to(&self, name: &str) -> impl Iterator<Item = &str> {
         let name = if name.len() > MAX_COMPARED { "" } else { name };
         let name = name.to_lowercase();
@@ -251,24 +249,24 @@ impl fmt::Debug for LocalTools {
     }
 }
 
-/// One call of a local tool, from its lookup to its end.
+/// One call of a local tool.
 pub struct LocalCall {
     registered: Arc<Registered>,
     context: LocalContext,
-    /// Wakes the deadline of a call that has reported progress.
-    heard: Arc<Notify>,
+    /// Resets the idle deadline on progress.
+    progressed: Arc<Notify>,
 }
 
 impl LocalCall {
-    /// The call of a tool that the session has; `None` if it has none of that name.
+    /// Creates the call; `None` if the session has no tool of that name.
     pub(super) fn of(host: &Host, id: CallId, name: &str, session: &CallContext) -> Option<Self> {
         let registered = Arc::clone(session.tools.find(name)?);
-        let heard = Arc::new(Notify::new());
+        let progressed = Arc::new(Notify::new());
         let progress = {
-            let (route, heard) = (host.under_way().route(id), Arc::clone(&heard));
+            let (route, progressed) = (host.under_way().route(id), Arc::clone(&progressed));
             let steps = AtomicU64::new(0);
             move |message: String| {
-                heard.notify_one();
+                progressed.notify_one();
                 let step = steps.fetch_add(1, Ordering::Relaxed) + 1;
                 route.tell(Progress {
                     progress: u32::try_from(step).map_or(f64::MAX, f64::from),
@@ -287,11 +285,11 @@ impl LocalCall {
         Some(Self {
             registered,
             context,
-            heard,
+            progressed,
         })
     }
 
-    /// The tool's name.
+    /// Name of the tool.
     pub fn name(&self) -> &str {
         self.registered.name.as_str()
     }
@@ -300,17 +298,17 @@ impl LocalCall {
         &self.registered.name
     }
 
-    /// What a model is told of the tool.
+    /// Definition for the model.
     pub fn definition(&self) -> &ToolDefinition {
         &self.registered.definition
     }
 
-    /// Whether the tool changes nothing.
+    /// Whether the tool has no side effects.
     pub fn is_read_only(&self) -> bool {
         self.registered.tool.is_read_only()
     }
 
-    /// The check of its arguments, compiled on first use.
+    /// Argument validator, compiled on first use.
     pub(crate) fn argument_check(&self) -> &ArgumentCheck {
         let registered = &self.registered;
         registered
@@ -318,7 +316,7 @@ impl LocalCall {
             .get_or_init(|| ArgumentCheck::compile(&registered.definition.input_schema))
     }
 
-    /// Runs the tool. A panic is an output that says so.
+    /// Runs the tool. A panic becomes an error output.
     pub(super) async fn run(
         &self,
         arguments: Option<&RawValue>,
@@ -329,7 +327,7 @@ impl LocalCall {
             Some(arguments) => arguments,
             None => serde_json::from_str("{}").unwrap_or(RawValue::NULL),
         };
-        // Within a future, so that a panic before the tool's own future exists is caught, too.
+        // Inside a future, so that a panic before the tool returns its future is caught as well.
         let run = async { self.registered.tool.run(arguments, &self.context).await };
         let run = AssertUnwindSafe(run).catch_unwind();
         let output = self.within(run, idle, total).await?.unwrap_or_else(|_| {
@@ -350,13 +348,13 @@ impl LocalCall {
     ) -> Result<T, RequestError> {
         let mut work = pin!(work);
         let started = Instant::now();
-        let mut heard_at = started;
+        let mut progress_at = started;
         loop {
-            let silent = deadline(heard_at, idle);
+            let silent = deadline(progress_at, idle);
             let expired = deadline(started, total);
             tokio::select! {
                 output = &mut work => return Ok(output),
-                () = self.heard.notified(), if idle.is_some() => heard_at = Instant::now(),
+                () = self.progressed.notified(), if idle.is_some() => progress_at = Instant::now(),
                 limit = expired => return Err(RequestError::Expired(limit)),
                 limit = silent => return Err(RequestError::Idle(limit)),
             }
@@ -364,7 +362,7 @@ impl LocalCall {
     }
 }
 
-/// Waits until a limit is over, and tells it; for ever if there is none.
+/// Waits until the limit has passed and returns it; never returns without a limit.
 async fn deadline(since: Instant, limit: Option<Duration>) -> Duration {
     let Some(limit) = limit else {
         return std::future::pending().await;

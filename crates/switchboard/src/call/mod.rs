@@ -1,7 +1,7 @@
 //! The call pipeline: prepare, permit, send or run, inspect, return. Straight-line code, used by every front end.
 //!
-//! Owns what happens between a name with arguments and a result, for tools of servers and for [local] ones alike. It
-//! never passes through the manager; it works on the snapshot and talks to the server directly.
+//! Covers everything from a name with arguments to a result, for server tools and [local] tools alike. Bypasses the
+//! manager: it works on the catalogue snapshot and talks to the server directly.
 
 pub(crate) mod arguments;
 mod context;
@@ -50,108 +50,109 @@ pub(crate) use unmade::UNFIT;
 /// A call to make.
 #[derive(Clone, Default)]
 pub struct CallRequest {
-    /// The tool: its exposed name, `server/tool` or `server.tool`, or the bare name of one of the context's tools.
+    /// Tool name: exposed name, `server/tool`, `server.tool`, or the bare name of a tool in the context.
     pub tool: String,
-    /// The arguments, an object.
+    /// Arguments, an object; `None` means `{}`.
     pub arguments: Option<Box<RawValue>>,
-    /// How long it may go without an answer or progress. `None`: what the configuration says; a local tool has no limit.
+    /// Idle timeout: maximum time without an answer or progress. `None`: the configured value; unlimited for a local
+    /// tool.
     pub timeout: Option<Duration>,
-    /// How long it may take in all once it is permitted, however much progress it reports. `None`: what the
-    /// configuration says; a local tool has no limit.
+    /// Total timeout, counted from the permission, regardless of progress. `None`: the configured value; unlimited for
+    /// a local tool.
     pub total_timeout: Option<Duration>,
-    /// Who hears of its progress. It runs on the task that reads, so it must be short.
+    /// Progress callback. Runs on the read task, so it must not block.
     pub progress: Option<ProgressSink>,
-    /// The session that makes the call. `None`: it may reach every server's tool, and there are no others.
+    /// Session that makes the call. `None`: all server tools are reachable, and no local tools.
     #[doc(hidden)]
     pub context: Option<Arc<CallContext>>,
 }
 
-/// A call that has a result.
+/// Result of a completed call.
 #[derive(Debug, Clone)]
 pub struct CallOutcome {
-    /// The call.
+    /// Call id, unique in the process.
     pub id: CallId,
-    /// The tool.
+    /// Tool that was called.
     pub tool: CalledTool,
-    /// The result as the server sent it; that of a local tool has the same form.
+    /// Result as the server sent it; results of local tools have the same form.
     pub result: SharedJson,
-    /// Whether the tool itself says that it failed.
+    /// Whether the tool reports a failure.
     pub is_error: bool,
-    /// What a person is shown in place of the result, where a local tool says so.
+    /// Text for the user instead of the result, if a local tool provides one.
     pub display: Option<String>,
-    /// How long it took.
+    /// Time since the call was permitted.
     pub elapsed: Duration,
-    /// Whether its text is a local tool's own, to be shown exactly.
+    /// The text comes from a local tool and is not sanitized again.
     is_exact: bool,
 }
 
-/// Why a call has no result.
+/// Reason why a call has no result.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The name leads to no tool.
+    /// No tool matches the name.
     #[error(transparent)]
     Lookup(#[from] LookupError),
-    /// The tool's server cannot be used.
+    /// The tool's server is unavailable.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// The arguments do not fit the tool's schema.
+    /// The arguments do not match the tool's schema.
     #[error("the arguments do not fit {tool}: {error}")]
     Arguments {
-        /// The tool.
+        /// Tool that was called.
         tool: CalledTool,
-        /// What is wrong with them.
+        /// Violations of the schema.
         error: ArgumentsError,
     },
-    /// The call is not permitted.
+    /// Permission was denied, or a hook withheld the result.
     #[error("the call of {tool} is not permitted: {reason}")]
     Denied {
-        /// The tool.
+        /// Tool that was called.
         tool: CalledTool,
-        /// Why.
+        /// Reason for the model and the user.
         reason: String,
     },
-    /// The call was made, or at least begun, and has no result.
+    /// The call was started and has no result.
     #[error("the call of {tool} failed: {error}")]
     Request {
-        /// The tool.
+        /// Tool that was called.
         tool: CalledTool,
-        /// What happened.
+        /// Cause of the failure.
         error: RequestError,
     },
 }
 
 impl CallError {
-    /// What to do about it, for people and models.
+    /// Returns a remedy for users and models, if one is known.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Lookup(error) => return error.hint(),
-            Self::Server(ServerError::Unknown(_)) => "list the servers to see what there is",
+            Self::Server(ServerError::Unknown(_)) => "list the configured servers",
             Self::Server(ServerError::Disabled(_)) => "enable the server first",
             Self::Server(ServerError::NeedsAuth(_)) => "log in to the server first",
             Self::Server(ServerError::Failed { .. }) => {
-                "it is not being reconnected; go on without it, or ask the user to reconnect it"
+                "it is not being reconnected; continue without it, or ask the user to reconnect it"
             }
-            Self::Server(ServerError::Pending(_)) => "it is being connected; call again later",
-            Self::Server(ServerError::Removed(_)) => "go on without it; its tools are gone",
+            Self::Server(ServerError::Pending(_)) => "it is connecting; try again later",
+            Self::Server(ServerError::Removed(_)) => "continue without it; its tools are gone",
             Self::Server(ServerError::Withheld { server, state }) => {
                 return state.remedy(server).map(|remedy| remedy.to_string());
             }
-            Self::Server(_) => "restart the server, or look at its log",
+            Self::Server(_) => "restart the server, or check its log",
             Self::Arguments { .. } => "correct the arguments and call again",
-            Self::Denied { .. } => "do not try to reach the same by other means; ask the user",
+            Self::Denied { .. } => "do not try to achieve the same by other means; ask the user",
             Self::Request { error, .. } => match error {
                 RequestError::Idle(_) | RequestError::Expired(_) => {
-                    "the call was called off; ask for less, or allow it more time"
+                    "the call was cancelled; request less, or allow more time"
                 }
                 RequestError::Lost(_) => {
-                    "whether it had an effect is not known; check before calling again"
+                    "it may or may not have taken effect; check before calling again"
                 }
-                RequestError::NotSent(_) => "nothing was done; it may be called again",
-                RequestError::TooLarge(_) => "ask for less at a time",
+                RequestError::NotSent(_) => "the call had no effect; it can be retried",
+                RequestError::TooLarge(_) => "request less at a time",
                 RequestError::NotVisited(_) => "ask the user before calling again",
                 RequestError::Refused(refusal) if refusal.wants_more_scope() => {
-                    "log in to the server again to agree to more than so far"
+                    "log in to the server again to grant more scopes"
                 }
                 _ => return None,
             },
@@ -159,7 +160,7 @@ impl CallError {
         Some(hint.to_owned())
     }
 
-    /// Whether a deadline ended the call: it was silent for too long, or took too long in all.
+    /// Whether the idle or total timeout ended the call.
     pub fn is_timeout(&self) -> bool {
         let Self::Request { error, .. } = self else {
             return false;
@@ -167,7 +168,7 @@ impl CallError {
         matches!(error, RequestError::Idle(_) | RequestError::Expired(_))
     }
 
-    /// The error as a result that a model can act on.
+    /// Formats the error as a result that a model can act on.
     pub fn for_model(&self) -> String {
         if let Self::Lookup(LookupError::Unknown { nearest, .. }) = self {
             let names: Vec<&str> = nearest.iter().map(ExposedName::as_str).collect();
@@ -184,7 +185,7 @@ impl CallError {
 }
 
 impl Host {
-    /// Calls a tool. Dropping the future cancels the call, and the server is told.
+    /// Calls a tool. Dropping the future cancels the call and notifies the server.
     pub async fn request(&self, mut request: CallRequest) -> Result<CallOutcome, CallError> {
         // Prepare.
         let id = self.next_call();
@@ -192,7 +193,7 @@ impl Host {
         let session = session.as_deref();
         let caller = session.map(|session| session.session.as_str());
         let (local, catalog, newer);
-        // In a box, so that it does not make the future of every call larger.
+        // Boxed to keep the future of every call small.
         local = session.and_then(|session| {
             let call = LocalCall::of(self, id, &request.tool, session)?;
             Some(Box::new(call))
@@ -263,7 +264,7 @@ impl Host {
                 };
                 sending.send().await
             }
-            // In a box, for the same reason.
+            // Boxed for the same reason.
             CallTarget::Local(call) => {
                 let (idle, total) = (request.timeout, request.total_timeout);
                 let run = Box::pin(call.run(arguments.as_deref(), idle, total));
@@ -277,7 +278,7 @@ impl Host {
             }
         };
 
-        // Look at it, and hand it over.
+        // Inspect and return.
         let outcome = match outcome {
             Ok(answer) if !is_open => match gate.after(&pending, &answer.result).answer().await {
                 Sight::Keep => Ok(answer),
@@ -297,7 +298,7 @@ impl Host {
         outcome
     }
 
-    /// Whether a server's tool changes nothing, by the word of a server that is trusted.
+    /// Whether a trusted server marks its tool as read-only.
     #[doc(hidden)]
     pub fn is_read_only(&self, tool: &CatalogTool) -> bool {
         let hints = tool.live_annotations();
@@ -305,13 +306,13 @@ impl Host {
         hints.is_some_and(LiveAnnotations::is_read_only) && self.options().gate.trusts(server)
     }
 
-    /// Whether calls pass a gate that decides about them. Without one, every call is permitted.
+    /// Whether a gate decides on calls. Without one, every call is permitted.
     #[doc(hidden)]
     pub fn has_gate(&self) -> bool {
         !self.options().gate.is_open()
     }
 
-    /// Checks arguments against the tool's schema, and notes a call whose arguments do not fit.
+    /// Validates arguments against the tool's schema; records invalid calls in the audit log.
     fn check(
         &self,
         id: CallId,
@@ -326,7 +327,7 @@ impl Host {
         })
     }
 
-    /// A newer catalogue, which may have the tool of that name: its server may first have to be connected.
+    /// Connects the server that the name points to, if necessary, and returns the resulting catalogue.
     async fn catalog_with(
         &self,
         name: &str,
@@ -338,12 +339,12 @@ impl Host {
         }
         let view = self.view();
         let statuses = &view.statuses;
-        // One that can be started comes before one that cannot, whose name may be anything.
+        // Prefer a server that can be started: the name of a withheld one may be anything.
         let is_meant = |status: &&ServerStatus| begins_with_server(name, status.name.as_str());
         let meant = statuses.iter().filter(is_meant);
         let meant = meant.min_by_key(|status| status.state.is_withheld());
         if let Some(status) = meant {
-            // Its server may have to be connected first, or be back; if it cannot be, that is what is wrong.
+            // If the server cannot be connected, its error explains the failed lookup.
             self.connected(&status.name).await?;
         } else if let Some(server) = self.removed_server_of(name) {
             return Err(ServerError::Removed(server).into());
@@ -351,7 +352,7 @@ impl Host {
             .iter()
             .any(|status| !status.state.is_settled() || waits_for_first_use(status))
         {
-            // A server that is not connected yet may have it.
+            // A server that is not connected yet may have the tool.
             self.connect_all().await;
             self.settled_or(|catalog| catalog.find(name).is_ok()).await;
         } else {
@@ -360,7 +361,7 @@ impl Host {
         Ok(self.catalog())
     }
 
-    /// The server that was removed while the host ran and whose tool this name would be.
+    /// Returns the server, removed while the host ran, that this tool name belongs to.
     pub(crate) fn removed_server_of(&self, tool: &str) -> Option<ServerName> {
         let view = self.view();
         let mut removed = view.removed.iter();
@@ -370,7 +371,7 @@ impl Host {
     }
 }
 
-/// Whether a name is written as that of one of the server's tools would be. Routing never depends on this.
+/// Whether a name has the form of one of the server's tool names. Routing never depends on this.
 fn begins_with_server(name: &str, server: &str) -> bool {
     let is_followed_by = |name: &str, separators: &[&str]| {
         name.strip_prefix(server)
@@ -379,7 +380,7 @@ fn begins_with_server(name: &str, server: &str) -> bool {
     is_followed_by(name, &["/", "."]) || exposed::is_like_tool_of(name, server)
 }
 
-/// The server's tool of that name, among those that the session may reach.
+/// Finds a server tool that the session may reach.
 fn find<'c>(
     catalog: &'c Catalog,
     name: &str,
@@ -392,7 +393,6 @@ fn find<'c>(
     }
 }
 
-/// What a tool answered.
 struct ToolReply {
     result: SharedJson,
     is_error: bool,
@@ -401,7 +401,7 @@ struct ToolReply {
 }
 
 impl ToolReply {
-    /// A server's answer.
+    /// Reply of a server.
     fn new(result: SharedJson, is_error: bool) -> Self {
         Self {
             result,
@@ -411,7 +411,7 @@ impl ToolReply {
         }
     }
 
-    /// The answer of a local tool.
+    /// Reply of a local tool.
     fn of_local(result: SharedJson, output: LocalOutput) -> Self {
         Self {
             result,
@@ -421,7 +421,7 @@ impl ToolReply {
         }
     }
 
-    /// A result, if it is one. What is plainly right is not decoded: a glance tells all that has to be known of it.
+    /// Validates a result. An obviously complete one is not decoded: a scan finds the error flag.
     fn read(result: SharedJson) -> Result<Self, RequestError> {
         let raw = result.raw();
         if let Some(is_error) = CallToolResult::error_flag_at_a_glance(raw) {
@@ -435,8 +435,8 @@ impl ToolReply {
         Ok(Self::new(result, is_error))
     }
 
-    /// An error without the secrets that the server was given. What looks secret and is not known to be stays: it is
-    /// the tool's own text.
+    /// Masks known secrets of the server in an error result. Text that only resembles a secret stays: it is the tool's
+    /// own text.
     #[cold]
     fn redacted(self, redactor: &Redactor) -> Self {
         let Cow::Owned(text) = redactor.redact_known(self.result.as_str()) else {
@@ -444,11 +444,11 @@ impl ToolReply {
         };
         let result = match RawValue::from_string(text) {
             Ok(result) => SharedJson::from(result),
-            // A secret of digits may stand in a number.
+            // A numeric secret may be part of a JSON number.
             Err(_) => SharedJson::from(&serde_json::json!({
                 "content": [{
                     "type": "text",
-                    "text": "the tool failed; its answer repeats a secret and is left out",
+                    "text": "the tool failed; its answer contains a secret and is omitted",
                 }],
                 "isError": true,
             })),
@@ -456,17 +456,18 @@ impl ToolReply {
         Self { result, ..self }
     }
 
-    /// What somebody put in its place, which nearly always is itself.
+    /// Applies the gate's result, which is nearly always the same one.
     fn replaced_by(self, result: SharedJson) -> Self {
         if result.is_same(&self.result) {
             return self;
         }
-        // Whoever changes a result answers for it: one that cannot be read is no error of the tool.
+        // A hook is responsible for its replacement: if it cannot be decoded, it does not count as an error of the
+        // tool.
         Self::read(result.clone()).unwrap_or_else(|_| Self::new(result, false))
     }
 }
 
-/// A call on its way to the server, with what it takes to send it again.
+/// A call to a server, with everything needed to retry it.
 struct Sending<'a> {
     host: &'a Host,
     tool: &'a CatalogTool,
@@ -478,7 +479,7 @@ struct Sending<'a> {
 }
 
 impl Sending<'_> {
-    /// Sends the call, and once more where nothing can have come of the first time.
+    /// Sends the call; retries once if the first attempt cannot have had an effect.
     async fn send(&self) -> Result<ToolReply, CallError> {
         let server = &self.tool.reference().server;
         let view = self.host.view();
@@ -491,7 +492,7 @@ impl Sending<'_> {
                     connected = live;
                     &connected
                 }
-                // In a box, so that what is rare does not make the future of every call larger.
+                // Boxed: this rare path must not enlarge the future of every call.
                 Err(error) => return Box::pin(self.without_connection(error)).await,
             },
         };
@@ -501,7 +502,7 @@ impl Sending<'_> {
             Err(error) => error,
         };
         if error.wants_pages() {
-            // In a box, for the same reason.
+            // Boxed for the same reason.
             return Box::pin(self.after_visit(error, live)).await;
         }
         let again = match self.after(&error, live).await {
@@ -521,7 +522,7 @@ impl Sending<'_> {
         again.map_err(|error| self.failed(error.redacted(&live.spec.redactor)))
     }
 
-    /// Sends the call once more when the user has visited the pages that the server asked for instead of acting on it.
+    /// Retries the call after the user has visited the pages that the server requested.
     async fn after_visit(&self, error: RequestError, live: &Live) -> Result<ToolReply, CallError> {
         let limit = self.left().unwrap_or(live.spec.tool_max);
         let visited = live.peer.visit(error, limit).await;
@@ -534,7 +535,7 @@ impl Sending<'_> {
 
     fn failed(&self, error: RequestError) -> CallError {
         let error = match (error, self.total) {
-            // The last attempt had what the others left of it.
+            // The last attempt had only the remaining time as its limit; report the total.
             (RequestError::Expired(_), Some(total)) => RequestError::Expired(total),
             (error, _) => error,
         };
@@ -544,13 +545,13 @@ impl Sending<'_> {
         }
     }
 
-    /// How much is left of the time that the request gives the call in all.
+    /// Remaining time of the request's total timeout.
     fn left(&self) -> Option<Duration> {
         let total = self.total?;
         Some(total.saturating_sub(self.started.elapsed()))
     }
 
-    /// Whether a connection that is newer than the call still offers the tool: it may be gone or withheld.
+    /// Checks that a newer connection still offers the tool, which may be gone or withheld.
     fn is_offered(&self, live: &Live) -> Result<(), CallError> {
         let reference = self.tool.reference();
         if live.tools.get(reference.tool.as_str()).is_some() {
@@ -561,7 +562,7 @@ impl Sending<'_> {
         Err(gone.map_or_else(pending, CallError::from))
     }
 
-    /// What a call comes to whose server is not connected.
+    /// Handles a call to a server that cannot be connected.
     async fn without_connection(&self, error: ServerError) -> Result<ToolReply, CallError> {
         let reference = self.tool.reference();
         match error {
@@ -573,19 +574,19 @@ impl Sending<'_> {
         }
     }
 
-    /// The connection to send the call over again, if that is safe and sensible.
+    /// Returns the connection for a retry, if a retry is safe and useful.
     async fn after(&self, error: &RequestError, live: &Live) -> Option<Live> {
         let server = &self.tool.reference().server;
-        let tell = |trouble| {
+        let report = |trouble| {
             let command = Command::Trouble(server.clone(), live.generation, trouble);
             self.host.tell(command)
         };
         if error.wants_authorization() {
-            tell(Trouble::Unauthorized).await;
+            report(Trouble::Unauthorized).await;
             return None;
         }
         if is_header_mismatch(error) {
-            // The server refused it unread: the tool's definition has changed.
+            // The server rejected the request unread: the tool's definition has changed.
             live.lists.changed(ListKind::Tools);
             return self.host.refreshed(server).await;
         }
@@ -594,17 +595,17 @@ impl Sending<'_> {
         });
         let is_open = !matches!(error, RequestError::NotSent(error) if error.kind == TransportErrorKind::Closed);
         if error.session_expired() {
-            tell(Trouble::SessionExpired).await;
+            report(Trouble::SessionExpired).await;
         } else if matches!(error, RequestError::Unwritable(_)) {
-            // The next time it would be as before.
+            // A retry would fail in the same way.
             return None;
         } else if error.never_sent() && is_open && self.is_back(live).await {
             return Some(live.clone());
         } else if error.never_sent() || (matches!(error, RequestError::Lost(_)) && harmless) {
-            tell(Trouble::Suspect).await;
+            report(Trouble::Suspect).await;
         } else {
             if matches!(error, RequestError::Lost(_)) {
-                tell(Trouble::Suspect).await;
+                report(Trouble::Suspect).await;
             }
             return None;
         }
@@ -613,7 +614,7 @@ impl Sending<'_> {
             .await
     }
 
-    /// Whether the server can be reached after all over the connection there is.
+    /// Whether the server answers a probe over the current connection.
     async fn is_back(&self, live: &Live) -> bool {
         let deadline = self.host.options().settings.health_timeout;
         live.peer.probe(deadline).await.is_ok()
@@ -622,14 +623,14 @@ impl Sending<'_> {
     async fn once(&self, live: &Live) -> Result<ToolReply, RequestError> {
         let answered = live.peer.answered();
         let outcome = self.attempt(live).await;
-        // While a person answers what the server asks, the call does nothing.
+        // Time that the user spends on the server's requests does not count as time of the call.
         person::add(live.peer.answered().saturating_sub(answered));
         outcome
     }
 
     async fn attempt(&self, live: &Live) -> Result<ToolReply, RequestError> {
         let name = self.tool.reference().tool.as_str();
-        // The connection may know the tool by a newer definition.
+        // The connection may have a newer definition of the tool.
         let tool = live.tools.get(name).unwrap_or(self.tool);
         let as_task = live.peer.revision().era() == Era::Stateful && tool.must_be_task();
         let call = ToolCall {
@@ -645,13 +646,13 @@ impl Sending<'_> {
             as_task,
         };
         let first = live.peer.call(call, &options).await?;
-        // Nearly every answer is plainly the result.
+        // Nearly every response is obviously a complete result.
         let glance = CallToolResult::error_flag_of_one_text(first.as_bytes())
             .or_else(|| CallToolResult::error_flag_at_a_glance(first.raw()));
         if let (Some(is_error), false) = (glance, as_task) {
             return Ok(ToolReply::new(first, is_error));
         }
-        // In a box, so that what is rare does not make the future of every call larger.
+        // Boxed: this rare path must not enlarge the future of every call.
         let result = Box::pin(async {
             let params = call.params();
             let params = switchboard_protocol::trusted(&params);
@@ -662,7 +663,7 @@ impl Sending<'_> {
         ToolReply::read(result.await?)
     }
 
-    /// The arguments that the tool wants mirrored as headers.
+    /// Returns the arguments that the tool's schema mirrors as headers.
     fn mirrored(&self, tool: &CatalogTool, live: &Live) -> Result<Vec<Header>, RequestError> {
         let headers = tool.param_headers();
         if headers.is_empty() || live.peer.revision().era() == Era::Stateful {
@@ -684,7 +685,7 @@ fn is_header_mismatch(error: &RequestError) -> bool {
     }
 }
 
-/// A call that has begun, as listeners see it. Dropped before its end, it ends as cancelled.
+/// Sends the call's events to listeners. If dropped before the end, reports the call as cancelled.
 struct Running<'a> {
     host: &'a Host,
     id: CallId,
@@ -735,13 +736,13 @@ impl<'a> Running<'a> {
             is_exact: answer.is_exact,
         });
         match &outcome {
-            Ok(outcome) => self.tell_end(elapsed, outcome.is_error, || Ok(outcome.result.clone())),
-            Err(error) => self.tell_end(elapsed, true, || Err(error.to_string())),
+            Ok(outcome) => self.send_end(elapsed, outcome.is_error, || Ok(outcome.result.clone())),
+            Err(error) => self.send_end(elapsed, true, || Err(error.to_string())),
         }
         outcome
     }
 
-    fn tell_end(
+    fn send_end(
         &self,
         elapsed: Duration,
         is_error: bool,
@@ -771,7 +772,7 @@ impl Drop for Running<'_> {
         self.host.under_way().end(self.id);
         if !self.ended {
             let cancelled = || Err("cancelled".to_owned());
-            self.tell_end(self.started.elapsed(), true, cancelled);
+            self.send_end(self.started.elapsed(), true, cancelled);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A result for a program: its text, its data, its blocks.
+//! Accessors of a result: its text, structured content and blocks.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use super::shape::without_content;
 use crate::error::Error;
 
 impl CallOutcome {
-    /// All text of the result, one block per line. Without text, its structured content as JSON; without that, the
+    /// All text of the result, one block per line. Without text, the structured content as JSON; without that, the
     /// whole result as JSON.
     pub fn text(&self) -> String {
         let raw = self.result.raw();
@@ -33,11 +33,11 @@ impl CallOutcome {
         }
     }
 
-    /// The structured content as a type of your own.
+    /// Deserializes the structured content into `T`.
     ///
     /// # Errors
     ///
-    /// If the result has none, or if it does not match the type.
+    /// If the result has no structured content, or if it does not match the type.
     pub fn structured<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let result = decode::<CallToolResult<'_>>(self.result.raw()).ok();
         let structured = result
@@ -47,18 +47,18 @@ impl CallOutcome {
         serde_json::from_str(structured.get()).map_err(|error| Error::mismatch(&error))
     }
 
-    /// The blocks of the result: text, images, audio, resources.
+    /// Content blocks: text, images, audio, resources.
     pub fn content(&self) -> Vec<ContentBlock<'_>> {
         let result = decode::<CallToolResult<'_>>(self.result.raw()).ok();
         result.map_or_else(Vec::new, |result| result.content.items)
     }
 
-    /// Whether the tool itself reports a failure. The text then says why.
+    /// Whether the tool reports a failure. The text then contains the reason.
     pub const fn is_error(&self) -> bool {
         self.is_error
     }
 
-    /// The result as the server sent it, JSON.
+    /// Result as the server sent it, as JSON.
     pub fn raw(&self) -> &str {
         self.result.as_str()
     }

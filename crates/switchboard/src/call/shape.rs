@@ -1,8 +1,8 @@
-//! A call's result as the model gets it: every part once, harmless, within the budget, nothing lost.
+//! Formats a call's result for the model: each part once, sanitized and within the token budget.
 //!
-//! Text is neutralised and, over the budget, cut with a note that names the file where the whole is. Pictures and sound
-//! are handed on as such; other bytes go to files and are told in words. A block of a kind nobody knows is shown as the
-//! JSON it came in. The gateway does not come by here: it passes results on as they are.
+//! Text over the budget is truncated with a note that names the file with the full text. Images and audio are passed
+//! on; other binary data goes to files and is described in text. Blocks of an unknown kind are shown as raw JSON. The
+//! gateway does not use this: it passes results on unchanged.
 
 mod render;
 
@@ -22,59 +22,59 @@ use crate::json::SharedJson;
 use crate::names::ToolRef;
 use render::Rendered;
 
-/// Pictures and sounds of one result; more go to files. Providers refuse a hundred.
+/// Maximum number of images and audio clips in one result; more go to files. Providers reject a hundred.
 const MAX_MEDIA: usize = 32;
 
-/// Files of one result; the last one is for the text.
+/// Maximum number of files of one result; the last one is reserved for the text.
 const MAX_FILES: usize = 64;
 
-/// Parts of one result; beyond these, texts that follow one another are one.
+/// Number of parts above which adjacent texts are joined.
 const MAX_PARTS: usize = 256;
 
-/// What a model may be shown of one result.
+/// Limits for one result.
 #[derive(Debug, Clone, Copy)]
 pub struct ShapeOptions<'a> {
-    /// The most text.
+    /// Maximum amount of text.
     pub max_tokens: Tokens,
-    /// Where larger and binary output goes; nowhere to keep it if there is none.
+    /// Folder for large and binary output; without one it is dropped.
     pub spill: Option<&'a SpillFolder>,
 }
 
-/// A result as the model gets it.
+/// A result formatted for the model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Shaped {
-    /// The parts in order. There is always at least one.
+    /// Parts in order; never empty.
     pub blocks: Vec<Block>,
-    /// Whether the tool says that it failed.
+    /// Whether the tool reports a failure.
     pub is_error: bool,
-    /// Whether text was cut.
+    /// Whether text was truncated.
     pub is_cut: bool,
-    /// The files that hold what is not shown.
+    /// Files with the content that is not shown.
     pub files: Vec<Spilled>,
 }
 
 /// One part of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Block {
-    /// Text, harmless.
+    /// Sanitized text.
     Text(String),
-    /// A picture.
+    /// An image.
     Image(Media),
-    /// Sound.
+    /// An audio clip.
     Audio(Media),
 }
 
-/// A picture or sound.
+/// An image or an audio clip.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Media {
-    /// Its media type.
+    /// Media type, such as `image/png`.
     pub mime_type: String,
-    /// Its bytes, base64.
+    /// Content in base64.
     pub data: String,
 }
 
 impl Shaped {
-    /// All text, one block after the other.
+    /// Joins all text blocks with newlines.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for block in &self.blocks {
@@ -89,7 +89,7 @@ impl Shaped {
     }
 }
 
-/// Makes of the raw result of `tools/call` what the model gets.
+/// Formats the raw result of `tools/call` for the model.
 pub fn shape(
     tool: &ToolRef,
     result: &SharedJson,
@@ -99,8 +99,8 @@ pub fn shape(
     shape_as(&label, result, options, false)
 }
 
-/// Does the same, with a label for the files. Text that is exact is only cut: a local tool has sanitized what needs it,
-/// and must be able to show a file as it is.
+/// Same as [`shape`], with a label for file names. Exact text is truncated but not sanitized: a local tool sanitizes
+/// its own output and must be able to show a file unchanged.
 pub(super) fn shape_as(
     label: &str,
     result: &SharedJson,
@@ -115,20 +115,20 @@ pub(super) fn shape_as(
         shaper.structured(structured);
     }
     if shaper.parts.is_empty()
-        && let Some(whole) = without_content(raw)
+        && let Some(json) = without_content(raw)
     {
-        shaper.parts.push(Part::Text(Cow::Borrowed(whole)));
+        shaper.parts.push(Part::Text(Cow::Borrowed(json)));
     }
     shaper.join_texts();
     if shaper.parts.is_empty() {
         shaper
             .parts
-            .push(Part::Note("[the tool answered with no content]".to_owned()));
+            .push(Part::Note("[the tool returned no content]".to_owned()));
     }
     Ok(shaper.finish(result.is_error()))
 }
 
-/// Shapes one text of ours.
+/// Formats a text of the host.
 pub(super) fn shape_text(
     label: &str,
     text: String,
@@ -140,8 +140,8 @@ pub(super) fn shape_text(
     shaper.finish(is_error)
 }
 
-/// A result that says what it has to say outside of `content` and `structuredContent`, as the JSON it is. Servers of older
-/// drafts and sloppy ones do so. `None` where it says nothing.
+/// Returns the result as JSON if it has data outside of `content` and `structuredContent`, as servers of older drafts
+/// and non-conforming ones send. `None` if it has no such data.
 pub fn without_content(result: &RawValue) -> Option<&str> {
     const KNOWN: [&str; 5] = [
         "content",
@@ -159,9 +159,9 @@ pub fn without_content(result: &RawValue) -> Option<&str> {
 
 /// A part before the budget is applied.
 enum Part<'a> {
-    /// What the server said.
+    /// Text from the server.
     Text(Cow<'a, str>),
-    /// What we say.
+    /// Text from the host.
     Note(String),
     Image(Media),
     Audio(Media),
@@ -189,7 +189,7 @@ impl<'o, 'a> Shaper<'o, 'a> {
     }
 
     fn content(&mut self, result: &CallToolResult<'a>) {
-        // Blocks that could not be decoded are shown as they came, in their places.
+        // Blocks that could not be decoded are shown as raw JSON, in their original positions.
         let mut bad = result.content.set_aside.iter().peekable();
         let mut position = 0;
         for block in &result.content.items {
@@ -230,14 +230,14 @@ impl<'o, 'a> Shaper<'o, 'a> {
                 extension,
                 bytes,
             } => {
-                let kept = if self.files.len() + 1 < MAX_FILES {
-                    self.keep(extension, &bytes)
+                let saved = if self.files.len() + 1 < MAX_FILES {
+                    self.spill(extension, &bytes)
                 } else {
                     Err("there are too many".to_owned())
                 };
-                let place = match kept {
+                let place = match saved {
                     Ok(path) => format!("saved to {path}"),
-                    Err(reason) => format!("not kept: {reason}"),
+                    Err(reason) => format!("not saved: {reason}"),
                 };
                 Part::Note(format!("[{what}, {} bytes, {place}]", bytes.len()))
             }
@@ -245,7 +245,7 @@ impl<'o, 'a> Shaper<'o, 'a> {
         self.parts.push(part);
     }
 
-    /// Structured content, unless a text already says the same.
+    /// Adds structured content, unless a text block has the same value.
     fn structured(&mut self, structured: &Raw<'a>) {
         let texts = self.parts.iter().filter_map(|part| match part {
             Part::Text(text) => Some(text.as_ref()),
@@ -278,8 +278,8 @@ impl<'o, 'a> Shaper<'o, 'a> {
 
     fn finish(mut self, is_error: bool) -> Shaped {
         let limit = self.options.max_tokens.characters();
-        // Texts are still needed as they are, for the file; pictures are not.
-        let harmless: Vec<Block> = self
+        // The file needs the original texts; media can be moved.
+        let sanitized: Vec<Block> = self
             .parts
             .iter_mut()
             .map(|part| match part {
@@ -290,27 +290,27 @@ impl<'o, 'a> Shaper<'o, 'a> {
                 Part::Audio(media) => Block::Audio(std::mem::take(media)),
             })
             .collect();
-        let characters: usize = harmless.iter().map(Block::characters).sum();
+        let characters: usize = sanitized.iter().map(Block::characters).sum();
         if characters <= limit {
             return Shaped {
-                blocks: harmless,
+                blocks: sanitized,
                 is_error,
                 is_cut: false,
                 files: self.files,
             };
         }
-        let note = self.keep_whole(characters);
+        let note = self.spill_text(characters);
         Shaped {
-            blocks: fit(harmless, &note, limit),
+            blocks: fit(sanitized, &note, limit),
             is_error,
             is_cut: true,
             files: self.files,
         }
     }
 
-    /// Writes all that the server said into a file, as it said it; the note that tells so.
-    fn keep_whole(&mut self, characters: usize) -> String {
-        let mut whole = String::new();
+    /// Writes the full text, unsanitized, to a file; returns the note for the model.
+    fn spill_text(&mut self, characters: usize) -> String {
+        let mut full = String::new();
         let mut count = 0;
         for part in &self.parts {
             let text = match part {
@@ -319,30 +319,30 @@ impl<'o, 'a> Shaper<'o, 'a> {
                 Part::Image(_) | Part::Audio(_) => continue,
             };
             if count > 0 {
-                whole.push('\n');
+                full.push('\n');
             }
-            whole.push_str(text);
+            full.push_str(text);
             count += 1;
         }
-        let is_json = count == 1 && whole.starts_with(['{', '[']);
+        let is_json = count == 1 && full.starts_with(['{', '[']);
         let extension = if is_json { "json" } else { "txt" };
-        let mut note = format!("\n[output cut: {characters} characters in all");
-        match self.keep(extension, whole.as_bytes()) {
+        let mut note = format!("\n[output truncated: {characters} characters in total");
+        match self.spill(extension, full.as_bytes()) {
             Ok(path) => {
-                let _ = write!(note, "; the whole is in {path}; read it in parts]");
+                let _ = write!(note, "; the full output is in {path}; read it in parts]");
             }
             Err(reason) => {
-                let _ = write!(note, "; the rest is lost: {reason}]");
+                let _ = write!(note, "; the rest was dropped: {reason}]");
             }
         }
         note
     }
 
-    fn keep(&mut self, extension: &str, bytes: &[u8]) -> Result<String, String> {
+    fn spill(&mut self, extension: &str, bytes: &[u8]) -> Result<String, String> {
         let folder = self
             .options
             .spill
-            .ok_or_else(|| "there is no folder for it".to_owned())?;
+            .ok_or_else(|| "no folder for large output".to_owned())?;
         let spilled = folder
             .write(self.label, extension, bytes)
             .map_err(|error| error.to_string())?;
@@ -361,12 +361,12 @@ impl Block {
     }
 }
 
-/// The blocks within the limit, and the note within it too. Pictures and sound stay.
+/// Truncates the texts so that they and the note fit the limit. Media stay.
 fn fit(blocks: Vec<Block>, note: &str, limit: usize) -> Vec<Block> {
     let note = first_characters(note, limit);
     let mut left = limit - note.chars().count();
     let mut is_full = false;
-    let mut kept = Vec::new();
+    let mut fitted = Vec::new();
     for block in blocks {
         match block {
             Block::Text(_) if is_full => {}
@@ -378,37 +378,37 @@ fn fit(blocks: Vec<Block>, note: &str, limit: usize) -> Vec<Block> {
                 }
                 left = left.saturating_sub(characters);
                 if !text.is_empty() {
-                    kept.push(Block::Text(text));
+                    fitted.push(Block::Text(text));
                 }
             }
-            media => kept.push(media),
+            media => fitted.push(media),
         }
     }
-    // Behind the last text, so that it reads as the end of it.
-    let last_text = kept.iter_mut().rev().find_map(|block| match block {
+    // Append to the last text, so that the note reads as its end.
+    let last_text = fitted.iter_mut().rev().find_map(|block| match block {
         Block::Text(text) => Some(text),
         _ => None,
     });
     match last_text {
         Some(text) => text.push_str(note),
-        None => kept.push(Block::Text(note.to_owned())),
+        None => fitted.push(Block::Text(note.to_owned())),
     }
-    kept
+    fitted
 }
 
-/// Where to cut a text so that at most `limit` characters stay: behind a line if one ends near, at a character if not.
+/// Byte index that leaves at most `limit` characters: a line end if one is near, else a character boundary.
 fn boundary(text: &str, limit: usize) -> usize {
     let end = first_characters(text, limit).len();
     let near = end - end / 10;
-    match text.get(..end).and_then(|kept| kept.rfind('\n')) {
+    match text.get(..end).and_then(|start| start.rfind('\n')) {
         Some(line) if line >= near => line,
         _ => end,
     }
 }
 
-/// Whether one of the texts is the same value as `structured`.
+/// Whether one of the texts is the same JSON value as `structured`.
 ///
-/// Some SDKs wrap what is no object as `{"result": …}`; then the text is the value without the wrapping.
+/// Some SDKs wrap non-objects as `{"result": …}`; the text then holds the unwrapped value.
 fn says_the_same<'t>(structured: &str, mut texts: impl Iterator<Item = &'t str>) -> bool {
     let Ok(value) = serde_json::from_str::<Value>(structured) else {
         return false;
@@ -421,7 +421,7 @@ fn says_the_same<'t>(structured: &str, mut texts: impl Iterator<Item = &'t str>)
         if wrapped.and_then(Value::as_str) == Some(text) || value.as_str() == Some(text) {
             return true;
         }
-        // Text that is much longer cannot be the same value; indentation makes it a few times as long.
+        // Much longer text cannot be the same value; indentation adds only a small factor.
         if text.len() > structured.len().saturating_mul(16) + 64 {
             return false;
         }
@@ -431,7 +431,7 @@ fn says_the_same<'t>(structured: &str, mut texts: impl Iterator<Item = &'t str>)
     })
 }
 
-/// Whether two values are the same, numbers compared as numbers. Depth is bounded by the parser.
+/// Compares values, with numbers by value. The parser bounds the depth.
 fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => {

@@ -1,7 +1,7 @@
-//! Files for what is too large for a model, or is not text: kept whole, readable by this user alone.
+//! Spill files: results that are too large for a model, or not text, saved in full and readable only by this user.
 //!
-//! One folder, mode 0700, with files of mode 0600 under names nobody can guess. Nothing is ever overwritten. [`SpillFolder::clean`]
-//! keeps the folder within bounds; it touches only files this module has made.
+//! One folder of mode 0700 with files of mode 0600 and unguessable names. Files are never overwritten.
+//! [`SpillFolder::clean`] limits the size of the folder and deletes only files that this module created.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -10,46 +10,46 @@ use std::time::{Duration, SystemTime};
 
 use switchboard_config::write::{self, Access};
 
-/// What the names of all our files begin with.
+/// Prefix of all file names.
 const PREFIX: &str = "output-";
 
-/// A folder for large outputs. Nothing is created before something is written.
+/// Folder for large outputs, created on the first write.
 #[derive(Debug, Clone)]
 pub struct SpillFolder {
     path: PathBuf,
 }
 
-/// A file that was written.
+/// A spill file that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spilled {
-    /// Where it is.
+    /// Absolute or relative, as the folder's path is.
     pub path: PathBuf,
-    /// How large it is.
+    /// Size in bytes.
     pub bytes: usize,
 }
 
-/// An output could not be written.
+/// Error of a write or a cleanup.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write into {}: {source}", .folder.display())]
 #[non_exhaustive]
 pub struct SpillError {
-    /// The folder.
+    /// Path of the spill folder.
     pub folder: PathBuf,
-    /// What happened.
+    /// Underlying I/O error.
     pub source: io::Error,
 }
 
-/// How much the folder may hold.
+/// Limits of the folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpillLimits {
-    /// Files older than this go.
+    /// Files older than this are deleted.
     pub max_age: Duration,
-    /// The oldest files go until no more than this is left.
+    /// The oldest files are deleted until the total is at most this.
     pub max_bytes: u64,
 }
 
 impl Default for SpillLimits {
-    /// A week, 512 MiB.
+    /// One week, 512 MiB.
     fn default() -> Self {
         Self {
             max_age: Duration::from_secs(7 * 24 * 60 * 60),
@@ -59,17 +59,17 @@ impl Default for SpillLimits {
 }
 
 impl SpillFolder {
-    /// The folder at that place.
+    /// Uses the folder at this path; does not create it.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// Its place.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes one file. `label` says for people what it is (server and tool), `extension` how to open it.
+    /// Writes one file. `label` (server and tool) and `extension` become part of its name.
     pub fn write(
         &self,
         label: &str,
@@ -83,9 +83,9 @@ impl SpillFolder {
             })
     }
 
-    /// Removes what is too old, then the oldest until the rest is small enough. Returns how many files went.
+    /// Deletes expired files, then the oldest until the rest fits the limit. Returns the number of deleted files.
     ///
-    /// `now` is the present time. What cannot be removed stays, and is tried again the next time.
+    /// Files that cannot be deleted are retried on the next call.
     pub fn clean(&self, limits: SpillLimits, now: SystemTime) -> Result<usize, SpillError> {
         self.try_clean(limits, now).map_err(|source| SpillError {
             folder: self.path.clone(),
@@ -97,7 +97,7 @@ impl SpillFolder {
         private_folder(&self.path)?;
         let prefix = format!("{PREFIX}{}-", plain(label, 60));
         let suffix = format!(".{}", plain(extension, 12));
-        // It is removed again if writing fails.
+        // A draft is deleted if writing fails.
         let mut file = write::draft(&self.path, &prefix, &suffix, Access::Private)?;
         file.write_all(contents)?;
         let (_, path) = file.keep().map_err(|error| error.error)?;
@@ -117,7 +117,7 @@ impl SpillFolder {
         for entry in entries {
             let entry = entry?;
             let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
-            // Links are not followed: what they point to is not ours.
+            // Symlinks are not followed: their targets are not ours.
             if let Ok(metadata) = entry.metadata()
                 && is_ours
                 && metadata.is_file()
@@ -143,7 +143,7 @@ impl SpillFolder {
     }
 }
 
-/// Letters, digits and dashes of a text that comes from elsewhere, so that it can stand in a file's name.
+/// Replaces everything but ASCII letters and digits of an untrusted text by dashes, for a file name.
 fn plain(text: &str, limit: usize) -> String {
     let plain: String = text
         .chars()
@@ -172,7 +172,7 @@ fn private_folder(path: &Path) -> io::Result<()> {
     if !metadata.is_dir() {
         return Err(io::Error::new(
             io::ErrorKind::NotADirectory,
-            "it is not a folder of its own",
+            "it is not a folder",
         ));
     }
     if metadata.uid() != rustix::process::geteuid().as_raw() {

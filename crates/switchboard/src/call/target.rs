@@ -1,4 +1,4 @@
-//! What a call is a call of: a server's tool, or a local one.
+//! Resolved target of a call: a server tool or a local tool.
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use crate::catalog::CatalogTool;
 use crate::names::CalledTool;
 use crate::permissions::{Previewer, Subject};
 
-/// The tool of a call that has been looked up.
+/// Resolved tool of a call.
 #[derive(Debug, Clone, Copy)]
 pub enum CallTarget<'a> {
-    /// A tool of a server.
+    /// Tool of a server.
     Server(&'a CatalogTool),
-    /// A tool that the request carries.
+    /// Tool of the calling session.
     Local(&'a LocalCall),
 }
 
 impl<'a> CallTarget<'a> {
-    /// The tool, by the names that outlive the call.
+    /// Owned names of the tool.
     pub fn called(self) -> CalledTool {
         match self {
             Self::Server(tool) => CalledTool::from(tool.reference()),
@@ -29,7 +29,7 @@ impl<'a> CallTarget<'a> {
         }
     }
 
-    /// The tool as permission rules name it.
+    /// Subject for permission rules.
     pub fn subject(self) -> Subject<'a> {
         match self {
             Self::Server(tool) => Subject::from(tool),
@@ -37,7 +37,7 @@ impl<'a> CallTarget<'a> {
         }
     }
 
-    /// The check of its arguments.
+    /// Argument validator of the tool.
     pub(crate) fn argument_check(self) -> &'a ArgumentCheck {
         match self {
             Self::Server(tool) => tool.argument_check(),
@@ -45,7 +45,7 @@ impl<'a> CallTarget<'a> {
         }
     }
 
-    /// Who can show beforehand what a call will do: a local tool.
+    /// Previewer of the call's effect; local tools only.
     #[doc(hidden)]
     pub fn previewer(self) -> Option<&'a dyn Previewer> {
         match self {

@@ -1,6 +1,5 @@
-//! Calls in flight: progress listeners, and the keep-alive that each call emits even when its server is silent.
-//!
-//! Owns what is heard of a call while it runs. It knows nothing of what a call does, and ends no call.
+//! Calls in flight: routes progress to listeners, and emits a keep-alive event for each call even if its server is
+//! silent.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,7 +12,7 @@ use crate::id_map::IdMap;
 use crate::names::CallId;
 use crate::peer::{Progress, ProgressListener, ProgressRoute, ProgressSink};
 
-/// All calls under way. Cheap to clone.
+/// Registry of all calls in flight. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct UnderWay(Arc<Shared>);
 
@@ -31,7 +30,7 @@ struct Call {
 }
 
 impl UnderWay {
-    /// None yet; each will give a sign of life after that time, and again.
+    /// Creates an empty registry; `interval` is the time between keep-alive events of a call.
     pub(crate) fn new(interval: Duration, events: Events) -> Self {
         Self(Arc::new(Shared {
             calls: Mutex::default(),
@@ -56,7 +55,7 @@ impl UnderWay {
         self.0.calls().remove(&call.0);
     }
 
-    /// Where the progress of a call goes: to its caller and to whoever listens.
+    /// Route for the progress of a call: to its caller and to event listeners.
     pub(crate) fn route(&self, call: CallId) -> ProgressRoute {
         ProgressRoute {
             listener: Arc::<Shared>::clone(&self.0),
@@ -64,14 +63,14 @@ impl UnderWay {
         }
     }
 
-    /// Gives signs of life, for as long as it is awaited.
+    /// Emits keep-alive events while it is polled.
     pub(crate) async fn give_signs(&self) {
-        self.0.alarm.run(|now| self.0.look(now)).await;
+        self.0.alarm.run(|now| self.0.emit_due(now)).await;
     }
 }
 
 impl Shared {
-    fn look(&self, now: Instant) -> Option<Instant> {
+    fn emit_due(&self, now: Instant) -> Option<Instant> {
         let mut calls = self.calls();
         for (call, entry) in calls.iter_mut().filter(|(_, call)| call.next_sign <= now) {
             self.events.send(Event::CallProgress {

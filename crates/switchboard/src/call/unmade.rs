@@ -1,4 +1,4 @@
-//! Calls that come to nothing before they are decided about: recorded as the others are.
+//! Audit entries for calls that fail before a permission decision.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::audit::{CallNote, Digest, End, What};
 use crate::host::Host;
 use crate::names::{CallId, CalledTool};
 
-/// So much is kept of a name that leads nowhere: a model may write anything there.
+/// Maximum length of a recorded unknown name: a model may write anything there.
 const NAME_KEPT: usize = 128;
 
-/// What the log says of arguments that cannot be used.
+/// Audit code for invalid arguments.
 pub(crate) const UNFIT: &str = "bad-arguments";
 
 impl Host {
-    /// Records a call that a model wrote with arguments that are not JSON, so that it cannot be made.
+    /// Records a call whose arguments are not valid JSON.
     #[doc(hidden)]
     pub fn note_unreadable(&self, tool: &str, arguments: &str) {
         let digest = Some(Digest::of(arguments));
@@ -24,7 +24,7 @@ impl Host {
         self.note_unmade(self.next_call(), unknown(tool), digest, end);
     }
 
-    /// Notes a call of a tool that there is not, or whose server cannot be used.
+    /// Records a call of an unknown tool, or of one whose server is unavailable.
     #[cold]
     pub(super) fn note_unknown(&self, id: CallId, request: &CallRequest, error: &CallError) {
         let arguments = request.arguments.as_deref();
@@ -32,7 +32,7 @@ impl Host {
         self.note_unmade(id, unknown(&request.tool), digest, End::of_error(error));
     }
 
-    /// Notes a call whose arguments do not fit.
+    /// Records a call whose arguments do not match the schema.
     #[cold]
     pub(super) fn note_unfit(&self, id: CallId, tool: &CalledTool, arguments: Option<&RawValue>) {
         let digest = arguments.map(|arguments| Digest::of(arguments.get()));
@@ -52,7 +52,7 @@ impl Host {
     }
 }
 
-/// A name that leads to no tool, as far as it is kept.
+/// Truncates an unknown name for the audit log.
 fn unknown(name: &str) -> CalledTool {
     let name: String = name.chars().take(NAME_KEPT).collect();
     CalledTool {

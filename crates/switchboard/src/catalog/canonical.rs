@@ -1,9 +1,8 @@
-//! What makes two definitions the same: the parts that a model or a permission depends on, whatever the order of keys
-//! and the space between them.
+//! Compares tool definitions by the parts that a model or a permission depends on, ignoring key order and whitespace.
 //!
-//! Equal bytes need no second look. Otherwise each part is written in one form, keys sorted, and compared. A part that
-//! says one key twice has no such form, because readers differ in which of the two they believe: it is only ever the
-//! same as the same bytes. So is one that is nested beyond reason.
+//! Equal bytes are equal. Otherwise each part is converted to a canonical form with sorted keys and compared. A part
+//! with a duplicate key has no canonical form, because parsers differ in which value they use: it equals only identical
+//! bytes. The same applies to parts nested too deeply.
 
 use std::fmt;
 
@@ -13,23 +12,23 @@ use switchboard_protocol::cursor::{Cursor, Malformed};
 use super::tool::field;
 use crate::json::SharedJson;
 
-/// A part of a tool that is pinned.
+/// A pinned part of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
-    /// What it does, in words.
+    /// Description for the model.
     Description,
-    /// What it takes.
+    /// JSON Schema of the arguments.
     InputSchema,
-    /// What it gives.
+    /// JSON Schema of the structured result.
     OutputSchema,
-    /// How it behaves.
+    /// Behaviour hints.
     Annotations,
-    /// Its name for people.
+    /// Display name.
     Title,
 }
 
 impl Part {
-    /// Every part, in the order in which they matter.
+    /// All parts, most important first.
     pub const ALL: [Part; 5] = [
         Part::Description,
         Part::InputSchema,
@@ -38,7 +37,7 @@ impl Part {
         Part::Title,
     ];
 
-    /// The name on the wire.
+    /// Field name on the wire.
     pub const fn name(self) -> &'static str {
         match self {
             Part::Description => "description",
@@ -49,7 +48,7 @@ impl Part {
         }
     }
 
-    /// The part of a definition, unless it is absent or null.
+    /// Returns the part of a definition; `None` if absent or null.
     pub(crate) fn of(self, definition: &str) -> Option<&RawValue> {
         field(definition, self.name()).filter(|value| value.get() != "null")
     }
@@ -61,7 +60,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// The parts in which two definitions differ.
+/// Returns the parts in which two definitions differ.
 pub(crate) fn differences(before: &SharedJson, now: &SharedJson) -> Vec<Part> {
     if before == now {
         return Vec::new();
@@ -76,21 +75,21 @@ pub(crate) fn differences(before: &SharedJson, now: &SharedJson) -> Vec<Part> {
         _ => true,
     };
     let mut parts: Vec<Part> = Part::ALL.into_iter().filter(differs).collect();
-    // A key that stands there twice is believed by nobody in the same way.
+    // Parsers disagree on duplicate keys, so every part counts as changed.
     if parts.is_empty() && (has_twins(before) || has_twins(now)) {
         parts.extend(Part::ALL.into_iter().filter(|part| part.of(now).is_some()));
     }
     parts
 }
 
-/// The one form of a value; `None` if it has none.
+/// Returns the canonical form of a value; `None` if it has none.
 pub(crate) fn canonical(json: &str) -> Option<String> {
     let mut form = String::with_capacity(json.len());
     write(&mut Cursor::new(json), &mut form, MAX_DEPTH)?;
     Some(form)
 }
 
-/// Deeper values are the same only byte for byte.
+/// Values nested deeper have no canonical form.
 const MAX_DEPTH: usize = 128;
 
 fn write(cursor: &mut Cursor<'_>, form: &mut String, depth: usize) -> Option<()> {
@@ -191,13 +190,13 @@ mod tests {
             &base.replace(r#""name""#, r#""title":"T","outputSchema":{},"name""#),
             &[Part::OutputSchema, Part::Title],
         );
-        // What nobody is shown may change.
+        // Fields that are never shown may change.
         check(
             base,
             &base.replace(r#""name""#, r#""_meta":{"at":1},"name""#),
             &[],
         );
-        // The order of a list is part of what it says.
+        // The order of an array is significant.
         check(
             r#"{"inputSchema":{"required":["a","b"]}}"#,
             r#"{"inputSchema":{"required":["b","a"]}}"#,

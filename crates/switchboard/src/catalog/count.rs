@@ -1,17 +1,17 @@
-//! How many tools a server lists, and how many of them are offered: one count, whoever shows it.
+//! Counts of listed, offered and hidden tools of a server, shared by all front ends.
 
 use std::fmt;
 
 use super::server::{SetAside, SetAsideReason};
 
-/// The tools that a server lists, by what becomes of them.
+/// Number of tools that a server lists, by status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ToolCount {
-    /// Tools that are offered.
+    /// Tools available to models.
     pub offered: usize,
-    /// Tools that cannot be offered, or wait for an approval.
+    /// Tools that are unusable or wait for approval.
     pub set_aside: usize,
-    /// Tools that the server's entry leaves out: `enabled_tools`, `disabled_tools`, `tools.NAME.hidden`.
+    /// Tools excluded by the server's entry: `enabled_tools`, `disabled_tools`, `tools.NAME.hidden`.
     pub hidden: usize,
 }
 
@@ -37,7 +37,7 @@ impl ToolCount {
         count
     }
 
-    /// What is not offered, such as `2 set aside, 1 hidden by its entry`; `None` if everything is.
+    /// Describes the tools that are not offered, such as `2 set aside, 1 hidden by its entry`; `None` if all are.
     pub fn rest(&self) -> Option<String> {
         let parts = [
             (self.set_aside, "set aside"),
@@ -51,7 +51,7 @@ impl ToolCount {
     }
 }
 
-/// Such as `12 tools (2 set aside, 1 hidden by its entry)`.
+/// Formats as `12 tools (2 set aside, 1 hidden by its entry)`.
 impl fmt::Display for ToolCount {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.offered == 1 { "" } else { "s" };

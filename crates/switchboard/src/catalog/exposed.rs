@@ -1,49 +1,50 @@
-//! The name a model calls a tool by: `mcp__server__tool`.
+//! Exposed tool names: `mcp__server__tool`.
 //!
-//! The name depends on the server's and the tool's own names and on nothing else, so that no other server can rename
-//! a tool by coming or going. A *plain* name says exactly what it is made of. Whatever cannot be said plainly gets a
-//! suffix, a hash of both names:
+//! The name depends only on the server's and the tool's own names, so that no other server can rename a tool by
+//! connecting or disconnecting. A *plain* name contains both names unchanged. Other names get a suffix, a hash of both
+//! names, in these cases:
 //!
-//! - characters outside `[a-zA-Z0-9_-]`, which are replaced by `_`;
-//! - more than 64 characters in all, which are cut;
-//! - a server name with `__` in it or `_` at its end, because `a__b` + `c` and `a` + `b__c`, or `a_` + `b` and `a` + `_b`,
-//!   would be the same. Without those the first `__` after the prefix is where the server's name ends;
-//! - a name that ends as if it had our suffix, because then a server could take the name of another's tool.
+//! - characters outside `[a-zA-Z0-9_-]`, which become `_`;
+//! - more than 64 characters in total, which are truncated;
+//! - a server name that contains `__` or ends with `_`: `a__b` + `c` and `a` + `b__c`, or `a_` + `b` and `a` + `_b`,
+//!   would be equal. Otherwise the first `__` after the prefix ends the server's name;
+//! - a name that ends like our suffix: a server could otherwise take the name of another server's tool.
 //!
-//! Two plain names are therefore never equal, nor a plain one and one with a suffix; two with a suffix only if 58 bits
-//! of SHA-256 agree. The registry still looks. It also must never take a name apart: it is looked up.
+//! Two plain names are therefore never equal, nor are a plain name and one with a suffix; two names with a suffix are
+//! equal only if 58 bits of SHA-256 collide. The registry checks for duplicates anyway. Names are looked up, never
+//! parsed.
 
 use sha2::{Digest as _, Sha256};
 
 use crate::names::ExposedName;
 
-/// What every exposed name begins with.
+/// Prefix of every exposed name.
 pub const PREFIX: &str = "mcp__";
 
-/// What stands between the server's and the tool's part.
+/// Separator between the server's and the tool's part.
 pub(crate) const SEPARATOR: &str = "__";
 
-/// The longest name model providers take.
+/// Maximum length that model providers accept.
 pub(crate) const MAX_LENGTH: usize = 64;
 
-/// Digits and consonants: no word of any language ends like this.
+/// Digits and consonants: no natural word ends like this.
 const ALPHABET: &[u8; 30] = b"0123456789bcdfghjkmnpqrstvwxyz";
 
-/// Characters of the hash, 58 bits.
+/// Length of the hash; 58 bits.
 const HASH_LENGTH: usize = 12;
 
-/// The least that a long server name keeps beside a long tool name.
+/// Minimum length left for a long server name next to a long tool name.
 const SERVER_SHARE: usize = 18;
 
-/// The name under which the model sees a tool or prompt of a server.
+/// Returns the exposed name of a server's tool or prompt.
 pub fn exposed_name(server: &str, tool: &str) -> ExposedName {
     let mut name = String::new();
     name_into(&mut name, server, tool);
     ExposedName::from(name)
 }
 
-/// Whether an exposed name is written as that of one of the server's tools would be. For explanations only: routing
-/// never depends on it.
+/// Whether an exposed name has the form of one of the server's tool names. For error messages only: routing never
+/// depends on it.
 pub(crate) fn is_like_tool_of(name: &str, server: &str) -> bool {
     let Some(rest) = name.strip_prefix(PREFIX) else {
         return false;
@@ -54,7 +55,7 @@ pub(crate) fn is_like_tool_of(name: &str, server: &str) -> bool {
         tidy_server(server)
     };
     let is_whole = |rest: &str| rest.starts_with(SEPARATOR);
-    // Of a long name, only the beginning may be left.
+    // A long name may have been truncated.
     let start = part
         .get(..SERVER_SHARE)
         .map(|start| start.trim_end_matches('_'));
@@ -62,7 +63,7 @@ pub(crate) fn is_like_tool_of(name: &str, server: &str) -> bool {
         || start.is_some_and(|start| rest.starts_with(start))
 }
 
-/// As [`exposed_name`], into a buffer whose contents are replaced.
+/// As [`exposed_name`], written into a reused buffer.
 pub(super) fn name_into(name: &mut String, server: &str, tool: &str) {
     name.clear();
     let length = PREFIX.len() + server.len() + SEPARATOR.len() + tool.len();
@@ -113,7 +114,7 @@ fn ends_like_a_hash(tool: &str) -> bool {
         return false;
     };
     let (head, tail) = tool.as_bytes().split_at(at);
-    // At the start of a tool's name, the separator before it ends in the `_` too.
+    // At the start of a tool's name, the separator's `_` comes before the tail.
     matches!(head.last(), None | Some(b'_')) && tail.iter().all(|byte| ALPHABET.contains(byte))
 }
 
@@ -126,7 +127,7 @@ fn replaced(name: &str) -> String {
         .collect()
 }
 
-/// The server's part of a name with a suffix: no `__` in it, so that `mcp__github__*` never matches `github__x`.
+/// Server part of a name with a suffix: without `__`, so that `mcp__github__*` never matches `github__x`.
 fn tidy_server(server: &str) -> String {
     let mut tidy = String::with_capacity(server.len());
     for character in replaced(server).chars() {

@@ -1,19 +1,19 @@
-//! Who pretends to be somebody else: built-in tools and other servers' names cannot be borrowed.
+//! Impersonation checks: names and titles that imitate built-in tools or other servers.
 //!
-//! What counts is how a name *reads*. [`fold`] reduces it to that.
+//! Names are compared by how they *read*, after folding confusable characters.
 //!
-//! | who | is refused when |
+//! | subject | refused when |
 //! |---|---|
 //! | a server | its name reads like a built-in (`Bash`, `b-a-s-h`, `Rеad` with a Cyrillic е) |
-//! | | it begins like an exposed name (`mcp__github`) |
-//! | | it reads like the name of another server that was configured with more right (`GitHub`, `git-hub` beside `git_hub`) |
+//! | | it starts like an exposed name (`mcp__github`) |
+//! | | it reads like the name of another server of higher precedence (`GitHub`, `git-hub` beside `git_hub`) |
 //! | a tool | its name reads like a built-in and is not simply the word in lower case |
 //! | | its title reads like a built-in whose word is not also its name |
-//! | | its name or title is that of another server's tool (`mcp__github__create_issue`, while there is a `github`) |
+//! | | its name or title is that of another server's tool (`mcp__github__create_issue`, if a server `github` exists) |
 //!
-//! A tool called `read` is legitimate: it is presented as `mcp__fs__read`, and small verbs are what tools are called. Its
-//! title `Read` is then merely not used. `Read` as a *name* is the built-in's own spelling and refused. A gateway behind
-//! another gateway may offer `mcp__x__y` as long as there is no server `x` here that this could be mistaken for.
+//! A tool named `read` is legitimate: it is exposed as `mcp__fs__read`, and short verbs are common tool names. Its
+//! title `Read` is just not used. `Read` as a *name* is the built-in's own spelling and refused. A gateway behind
+//! another gateway may offer `mcp__x__y` unless a server `x` exists here.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -28,45 +28,45 @@ use crate::names::ServerName;
 
 pub(crate) use switchboard_config::confusable::BUILT_INS;
 
-/// Why a name is refused.
+/// Reason for refusing a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Impersonation {
-    /// It reads like a built-in tool.
+    /// Confusable with a built-in tool.
     #[error("{what} \"{}\" reads like the built-in tool {built_in}", visible(.shown))]
     BuiltIn {
-        /// What of it does.
+        /// Whether the name or the title is confusable.
         what: NameOrTitle,
-        /// As it was written, cut short.
+        /// Text as written, truncated.
         shown: String,
-        /// The built-in.
+        /// Name of the built-in tool.
         built_in: &'static str,
     },
-    /// The server's name begins like the name of a tool.
+    /// The server's name starts like an exposed tool name.
     #[error("its name begins with \"mcp__\", as the names of tools do")]
     Prefix,
-    /// The server's name reads like another's.
+    /// The server's name is confusable with another server's.
     #[error("its name reads like that of the server {other}")]
     Server {
-        /// The other server.
+        /// Name of the other server.
         other: ServerName,
     },
-    /// The tool presents itself as one of another server.
+    /// The tool claims to belong to another server.
     #[error("{what} presents it as a tool of the server {other}")]
     OthersTool {
-        /// What of it does.
+        /// Whether the name or the title makes the claim.
         what: NameOrTitle,
-        /// The other server.
+        /// Name of the other server.
         other: ServerName,
     },
 }
 
-/// The part of a server or tool that people and models read.
+/// Which text of a server or tool is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameOrTitle {
-    /// Its name.
+    /// The identifier.
     Name,
-    /// Its title.
+    /// The display title.
     Title,
 }
 
@@ -79,53 +79,51 @@ impl fmt::Display for NameOrTitle {
     }
 }
 
-/// What is to be done with a tool's title.
+/// Whether a tool's title may be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TitleUse {
-    /// Show it.
     Shown,
-    /// Do not use it.
     Withheld,
 }
 
-/// The configured servers by how their names read.
+/// Configured servers by their folded names.
 #[derive(Debug, Clone, Default)]
 pub struct KnownServers {
     by_fold: HashMap<String, ServerName>,
 }
 
 impl KnownServers {
-    /// Takes the names in the order of their right to them (the higher scope first), and says who is refused.
+    /// Admits names in order of precedence (highest scope first); returns the refused ones as well.
     pub fn admit<'a>(
         names: impl IntoIterator<Item = &'a ServerName>,
     ) -> (Self, Vec<(ServerName, Impersonation)>) {
         let mut known = Self::default();
         let mut refused = Vec::new();
         for name in names {
-            if let Err(disguise) = known.add(name) {
-                refused.push((name.clone(), disguise));
+            if let Err(impersonation) = known.add(name) {
+                refused.push((name.clone(), impersonation));
             }
         }
         (known, refused)
     }
 
-    /// Takes one more name, if it may be taken. The same name again is no other server.
+    /// Admits a name unless it is confusable. Adding the same name again succeeds.
     pub fn add(&mut self, name: &ServerName) -> Result<(), Impersonation> {
         let folded = self.judge(name)?;
         self.by_fold.insert(folded, name.clone());
         Ok(())
     }
 
-    /// Whether a name could be taken.
+    /// Whether a name could be admitted.
     pub(crate) fn is_free(&self, name: &ServerName) -> bool {
         self.judge(name).is_ok()
     }
 
-    /// How a name reads, if it may be taken.
+    /// Returns the folded name if it may be admitted.
     fn judge(&self, name: &ServerName) -> Result<String, Impersonation> {
         let text = name.as_str();
         if let Some(built_in) = built_in(text) {
-            return Err(built_in_disguise(NameOrTitle::Name, text, built_in));
+            return Err(built_in_impersonation(NameOrTitle::Name, text, built_in));
         }
         if has_tool_prefix(text) {
             return Err(Impersonation::Prefix);
@@ -139,19 +137,19 @@ impl KnownServers {
         }
     }
 
-    /// Frees the name of a server that is gone or switched off.
+    /// Releases the name of a server that was removed or disabled.
     pub(crate) fn remove(&mut self, name: &ServerName) {
         if self.is_admitted(name) {
             self.by_fold.remove(&server_key(name.as_str()));
         }
     }
 
-    /// Whether that name was taken for this server.
+    /// Whether the name is admitted for this server.
     pub(crate) fn is_admitted(&self, name: &ServerName) -> bool {
         self.by_fold.get(&server_key(name.as_str())) == Some(name)
     }
 
-    /// The other server whose tool `text` claims to be, for a tool of `own`.
+    /// Returns the other server whose tool `text` claims to be, for a tool of `own`.
     pub(super) fn claimed(&self, own: &ServerName, text: &str) -> Option<&ServerName> {
         let rest = tool_claim(text)?;
         rest.match_indices(SEPARATOR).find_map(|(at, _)| {
@@ -161,29 +159,29 @@ impl KnownServers {
     }
 }
 
-/// Judges the name and title of a tool, as far as that needs no knowledge of other servers.
+/// Checks the name and title of a tool, without regard to other servers.
 pub(super) fn judge_tool(name: &str, title: Option<&str>) -> Result<TitleUse, Impersonation> {
     let named = built_in(name);
     if let Some(built_in) = named
         && !is_ordinary_word(name, built_in)
     {
-        return Err(built_in_disguise(NameOrTitle::Name, name, built_in));
+        return Err(built_in_impersonation(NameOrTitle::Name, name, built_in));
     }
     match title.and_then(|title| Some((title, built_in(title)?))) {
         None => Ok(TitleUse::Shown),
         Some((_, built_in)) if named == Some(built_in) => Ok(TitleUse::Withheld),
-        Some((title, built_in)) => Err(built_in_disguise(NameOrTitle::Title, title, built_in)),
+        Some((title, built_in)) => Err(built_in_impersonation(NameOrTitle::Title, title, built_in)),
     }
 }
 
-/// Whether a name or title might claim another server's tool, so that [`KnownServers::claimed`] has to be asked.
+/// Cheap pre-check: whether a text could claim another server's tool, so that [`KnownServers::claimed`] is needed.
 pub(super) fn may_claim(text: &str) -> bool {
-    // The look of `mcp__` needs two separators near the start, which few names have.
+    // The form `mcp__` needs two separators near the start, which few names have.
     if text.is_ascii() {
         let start = text.bytes().skip(1).take(8);
         return start.filter(|byte| !byte.is_ascii_alphanumeric()).count() >= 2;
     }
-    // One compatibility character can stand for two separators.
+    // One compatibility character can expand to two separators.
     text.chars()
         .filter(|character| !is_invisible(*character))
         .skip(1)
@@ -191,7 +189,7 @@ pub(super) fn may_claim(text: &str) -> bool {
         .any(|character| !character.is_alphanumeric())
 }
 
-/// `read`, as tools are called; not `Read`, `re_ad`, or a word that only this program uses.
+/// Accepts `read`, but not `Read`, `re_ad`, or a word that only this program uses.
 fn is_ordinary_word(name: &str, built_in: &str) -> bool {
     let one_word = !built_in
         .bytes()
@@ -200,7 +198,7 @@ fn is_ordinary_word(name: &str, built_in: &str) -> bool {
     one_word && name == built_in.to_ascii_lowercase()
 }
 
-fn built_in_disguise(what: NameOrTitle, text: &str, built_in: &'static str) -> Impersonation {
+fn built_in_impersonation(what: NameOrTitle, text: &str, built_in: &'static str) -> Impersonation {
     Impersonation::BuiltIn {
         what,
         shown: text.chars().take(40).collect(),
@@ -217,7 +215,7 @@ mod tests {
         let verdict = match judge_tool(name, title) {
             Ok(TitleUse::Shown) => "fine".to_owned(),
             Ok(TitleUse::Withheld) => "without its title".to_owned(),
-            Err(disguise) => disguise.to_string(),
+            Err(impersonation) => impersonation.to_string(),
         };
         assert_eq!(verdict, expected, "{name} {title:?}");
     }
@@ -292,7 +290,7 @@ mod tests {
         let (_, refused) = KnownServers::admit(&names);
         let refused: Vec<String> = refused
             .into_iter()
-            .map(|(name, disguise)| format!("{name}: {disguise}"))
+            .map(|(name, impersonation)| format!("{name}: {impersonation}"))
             .collect();
         assert_eq!(refused, expected);
     }

@@ -1,21 +1,21 @@
-//! The catalogue: what the connected servers offer, as agents may see it.
+//! The catalogue: the tools of all connected servers, as agents may see them.
 //!
-//! Owns the way from the raw answers of `tools/list` to a list of tools with safe, unique names, bounded and harmless
-//! text, and schemas that model providers accept. It is pure: it fetches nothing, waits for nothing and knows no state
-//! of a connection. Servers' texts stay in the buffers they arrived in; what is rarely looked at is decoded then.
+//! Turns raw `tools/list` results into tools with safe, unique names, bounded and sanitized text, and schemas that
+//! model providers accept. Pure: no I/O, no waiting, no connection state. Servers' texts stay in the buffers they
+//! arrived in; rarely needed fields are decoded lazily.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`ServerTools`] | one server's tools, from its pages and the user's rules; what was set aside, and why |
+//! | [`ServerTools`] | one server's tools, from its pages and the user's rules; tools set aside, with reasons |
 //! | [`CatalogTool`] | one tool: reference, exposed name, definition, and the view a model gets of it |
 //! | [`Catalog`] | the snapshot over all servers: order, lookup, token cost |
-//! | [`ToolCount`] | how many tools a server lists, and what becomes of them |
-//! | `exposed`, `impersonation` | how names are made, and which are refused |
-//! | `schema` | what model providers refuse in a schema, and how it is repaired |
-//! | `text` | the one way text goes to a model: neutralised, cut, counted |
-//! | `suspicion` | what looks as if it were written for the model behind the user's back |
-//! | [`Part`] | the parts of a definition that are pinned, and when two of them are the same |
-//! | [`ServerCatalog`] | everything one server listed, for keeping on disk |
+//! | [`ToolCount`] | counts of a server's tools by status |
+//! | `exposed`, `impersonation` | exposed names; refused names |
+//! | `schema` | repair of schemas that model providers reject |
+//! | `text` | sanitizing, truncating and counting text for a model |
+//! | `suspicion` | detection of prompt injection in tool definitions |
+//! | [`Part`] | the pinned parts of a definition and their comparison |
+//! | [`ServerCatalog`] | all lists of one server, for the disk cache |
 
 pub(crate) mod canonical;
 mod count;

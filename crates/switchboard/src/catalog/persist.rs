@@ -1,9 +1,9 @@
-//! Everything one server listed, in a form that can be kept on disk.
+//! Disk cache format for all lists of one server.
 //!
-//! The form is one JSON object with the raw pages in it, so that reading it back is one pass that checks the syntax and
-//! copies nothing. Where there is nothing but one page of tools, which is how most servers list them, the form is that
-//! page itself: keeping megabytes costs a reference then. The two cannot be mixed up, because no page is kept bare that
-//! begins as the object does. It is a cache: bytes of another version, or that cannot be read, are as good as none.
+//! The format is one JSON object that contains the raw pages, so that reading is one pass that checks the syntax and
+//! copies nothing. A catalogue of a single page of tools, the common case, is stored as that page itself, sharing its
+//! buffer. The formats cannot be confused: a page that starts like the object is never stored bare. Bytes of another
+//! version, or undecodable ones, count as a cache miss.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -11,24 +11,24 @@ use serde_json::value::RawValue;
 
 use crate::json::SharedJson;
 
-/// Changes whenever older bytes would be misread.
+/// Increment when older bytes would be misread.
 const VERSION: u32 = 1;
 
-/// How the object begins.
+/// Start of the object format.
 const OBJECT_START: &[u8] = br#"{"version":"#;
 
-/// The raw lists of one server.
+/// Raw lists of one server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerCatalog {
-    /// The results of `tools/list`, page by page.
+    /// Results of `tools/list`, one per page.
     pub tools: Vec<SharedJson>,
-    /// The results of `prompts/list`.
+    /// Results of `prompts/list`.
     pub prompts: Vec<SharedJson>,
-    /// The results of `resources/list`.
+    /// Results of `resources/list`.
     pub resources: Vec<SharedJson>,
-    /// The results of `resources/templates/list`.
+    /// Results of `resources/templates/list`.
     pub templates: Vec<SharedJson>,
-    /// What the server says about itself as a whole.
+    /// The server's `instructions`.
     pub instructions: Option<String>,
 }
 
@@ -47,7 +47,7 @@ struct Persisted<'a> {
 }
 
 impl ServerCatalog {
-    /// The catalogue as it is kept: a page that is all there is, sharing its buffer, or [`to_bytes`](Self::to_bytes).
+    /// Returns the stored form: a single page, sharing its buffer, or [`to_bytes`](Self::to_bytes).
     pub fn to_record(&self) -> Bytes {
         match self.only_page() {
             Some(page) if is_bare(page.as_bytes()) => page.to_shared_bytes(),
@@ -55,7 +55,7 @@ impl ServerCatalog {
         }
     }
 
-    /// The catalogue as one object.
+    /// Returns the object format.
     pub fn to_bytes(&self) -> Vec<u8> {
         fn raw(pages: &[SharedJson]) -> Vec<&RawValue> {
             pages.iter().map(SharedJson::raw).collect()
@@ -68,14 +68,14 @@ impl ServerCatalog {
             templates: raw(&self.templates),
             instructions: self.instructions.clone(),
         };
-        // Raw values and texts can always be written.
+        // Serializing raw values and strings cannot fail.
         serde_json::to_vec(&persisted).unwrap_or_default()
     }
 
-    /// Reads it back; `None` for anything that is not what [`to_record`](Self::to_record) or
-    /// [`to_bytes`](Self::to_bytes) of this version wrote.
+    /// Decodes a record; `None` unless [`to_record`](Self::to_record) or [`to_bytes`](Self::to_bytes) of this version
+    /// wrote it.
     ///
-    /// The pages share the buffer. Whatever is built from them has [`Provenance::Persisted`](super::Provenance).
+    /// The pages share the buffer. Tools built from them have [`Provenance::Persisted`](super::Provenance).
     pub fn from_bytes(bytes: &Bytes) -> Option<Self> {
         if is_bare(bytes) {
             let page: &RawValue = serde_json::from_slice(bytes).ok()?;
@@ -102,7 +102,7 @@ impl ServerCatalog {
         })
     }
 
-    /// The page of tools that is all there is.
+    /// Returns the single page of tools, if there is nothing else.
     fn only_page(&self) -> Option<&SharedJson> {
         let others = [&self.prompts, &self.resources, &self.templates];
         match self.tools.as_slice() {
@@ -114,7 +114,7 @@ impl ServerCatalog {
     }
 }
 
-/// Whether bytes are those of a page that is kept as it is.
+/// Whether the bytes are a bare page.
 fn is_bare(bytes: &[u8]) -> bool {
     bytes.starts_with(br#"{""#) && !bytes.starts_with(OBJECT_START)
 }
@@ -123,7 +123,7 @@ fn is_bare(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// A catalogue of such pages comes back from its record, which is the first page itself or is not.
+    /// Checks that a catalogue of these pages survives a round trip, and whether its record is the first page itself.
     #[track_caller]
     fn check(pages: &[&str], instructions: Option<&str>, is_page: bool) {
         let page = |text: &&str| switchboard_protocol::trusted(text).map(SharedJson::from);
@@ -151,7 +151,7 @@ mod tests {
         check(&[r#"{ "tools":[]}"#], None, false);
         check(&["null"], None, false);
         check(&["{}"], None, false);
-        // What a server makes up to have more read than it has listed.
+        // A page forged to be read as the object format.
         let forged = r#"{"version":1,"tools":[],"prompts":[],"resources":[],"templates":[],"instructions":"x"}"#;
         check(&[forged], None, false);
     }

@@ -1,8 +1,7 @@
-//! From the raw pages of `tools/list` to the tools of one server, page by page as they come.
+//! Parser for raw `tools/list` pages: builds the tools of one server page by page.
 //!
-//! One pass over the bytes finds every field and looks the schemas over; nothing is copied but names. The same pass
-//! finds what a page says besides its tools, so that whoever fetches pages need not read megabytes for a cursor. It
-//! must not know where pages come from.
+//! One pass over the bytes finds every field and scans the schemas; only names are copied. The same pass collects the
+//! rest of the page, so that the fetcher need not parse megabytes for a cursor. Independent of the source of the pages.
 
 use std::borrow::Cow;
 
@@ -24,7 +23,6 @@ use super::tool::{self, CatalogTool, Hints, Span};
 use crate::json::SharedJson;
 use crate::names::{ExposedName, ServerName, ToolRef, WireName};
 
-/// Reads the tools of a server, page by page.
 pub(crate) struct ToolReader<'r> {
     server: &'r ServerName,
     rules: &'r ToolRules,
@@ -33,9 +31,9 @@ pub(crate) struct ToolReader<'r> {
     limits: ListLimits,
     built: ServerTools,
     pages: usize,
-    /// Whether tag characters have to be looked for in what is built.
+    /// Whether the built tools must be searched for tag characters.
     may_have_tags: bool,
-    /// Room for the exposed name in hand.
+    /// Reused buffer for exposed names.
     exposed: String,
 }
 
@@ -60,9 +58,9 @@ impl<'r> ToolReader<'r> {
         }
     }
 
-    /// Reads the next page, the raw result of one `tools/list`.
+    /// Parses the next page, the raw result of one `tools/list`.
     ///
-    /// Returns the page without its tools, which is where its cursor is found; `None` where that is not at hand.
+    /// Returns the page without its tools, which contains its cursor; `None` if it is unusual or too long.
     pub(crate) fn page(&mut self, page: &SharedJson) -> Option<SharedJson> {
         self.pages += 1;
         let (tools, aside) = (self.built.tools.len(), self.built.aside.len());
@@ -78,11 +76,11 @@ impl<'r> ToolReader<'r> {
         None
     }
 
-    /// All tools that were read, in the order of their names.
+    /// Returns all tools, sorted by name.
     pub(crate) fn finish(self) -> ServerTools {
         let mut built = self.built;
         built.description_limit = self.rules.description_limit();
-        // Stable, so that of two tools with one name the first stays first.
+        // Stable sort: of two tools with one name the first stays first.
         built
             .tools
             .sort_by(|left, right| left.reference.tool.cmp(&right.reference.tool));
@@ -106,7 +104,7 @@ impl<'r> ToolReader<'r> {
         built
     }
 
-    /// Reads a page that has one list of tools; what else it has, if it is such a page.
+    /// Parses a page with exactly one list of tools; returns the rest of the page, or `None` for any other page.
     fn list(&mut self, page: &SharedJson) -> Result<Option<Rest>, Malformed> {
         let mut cursor = Cursor::new(page.as_str());
         let mut rest = Rest::default();
@@ -138,10 +136,10 @@ impl<'r> ToolReader<'r> {
         Ok((lists == 1).then_some(rest))
     }
 
-    /// A page with no list of tools, or two: the protocol's own decoder knows what may still be meant.
+    /// Parses a page with no list of tools, or with two, through the protocol's lenient decoder.
     fn odd_page(&mut self, page: &SharedJson) -> Result<(), DecodeError> {
         decode::<ListToolsResult<'_>>(page.raw())?;
-        // Of two lists the last counts; one tool may come without brackets around it; an empty object is an empty list.
+        // Of two lists the last counts; a single tool may lack its brackets; an empty object is an empty list.
         let listed = tool::field(page.as_str(), "tools").map_or("[]", RawValue::get);
         let mut cursor = Cursor::new(listed);
         let mut read = || {
@@ -162,7 +160,7 @@ impl<'r> ToolReader<'r> {
             }
             Ok::<_, Malformed>(())
         };
-        // The decoder has read it, so this does not fail.
+        // Cannot fail: the decoder has accepted the page.
         let _ = read();
         Ok(())
     }
@@ -275,7 +273,7 @@ impl<'r> ToolReader<'r> {
         }
     }
 
-    /// What is no tool: the protocol's own decoder says why.
+    /// Sets an item aside that is not a tool, with the error of the protocol's decoder.
     fn unreadable(&mut self, item: &str) {
         let name = trusted(item)
             .filter(|item| item.get().starts_with('{'))
@@ -286,7 +284,7 @@ impl<'r> ToolReader<'r> {
     }
 }
 
-/// The members of a page besides its list of tools.
+/// Members of a page other than its list of tools.
 #[derive(Default)]
 struct Rest {
     members: String,
@@ -294,10 +292,10 @@ struct Rest {
 }
 
 impl Rest {
-    /// What is kept. Whoever has that much to say does not get it copied.
+    /// Maximum size of a copied rest.
     const MAX_BYTES: usize = 16 * 1024;
 
-    /// Adds a member as it is written, with what separates it from the one before.
+    /// Adds a raw member, with its leading separator.
     fn add(&mut self, written: &str) {
         let member = written.trim_start_matches([',', ' ', '\n', '\r', '\t']);
         self.is_long |= self.members.len() + member.len() > Self::MAX_BYTES;
@@ -308,7 +306,7 @@ impl Rest {
         }
     }
 
-    /// The page without its tools; `None` if it is long.
+    /// Returns the page without its tools; `None` if it is too long.
     fn into_json(mut self) -> Option<SharedJson> {
         if self.is_long {
             return None;
@@ -321,23 +319,23 @@ impl Rest {
     }
 }
 
-/// The fields of a tool as they stand in its text.
+/// Raw fields of a tool.
 #[derive(Default)]
 struct Head<'a> {
     text: &'a str,
-    /// Whether the text is as [`tool::is_simple`] wants it, which spares every closer look.
+    /// Whether [`tool::is_simple`] holds for the text, which allows shortcuts.
     is_simple: bool,
     name: Option<Contents<'a>>,
     title: Option<Contents<'a>>,
     description: Option<Contents<'a>>,
     input_schema: Option<(&'a str, Verdict)>,
     annotations: Option<&'a str>,
-    /// Whether it stands for a tool that was nested too deep to be read.
+    /// Whether it is the placeholder for a tool that was nested too deeply.
     is_too_deep: bool,
 }
 
 impl<'a> Head<'a> {
-    /// Reads a tool and moves past it. Of a field that is there twice the last counts, as for every common parser.
+    /// Parses a tool and moves past it. Of a duplicate field the last counts, as in common parsers.
     fn read(cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
         let mut head = Self::default();
         cursor.peek();
@@ -398,7 +396,7 @@ fn annotated_title(annotations: &str) -> Option<Contents<'_>> {
     Cursor::new(title.get()).string().ok()
 }
 
-/// The span of a string with its quotation marks.
+/// Span of a string including its quotation marks.
 fn quoted_span(whole: &str, contents: Contents<'_>) -> Span {
     Span::within(whole, contents.escaped).widened()
 }
@@ -428,7 +426,7 @@ mod tests {
 
     use super::*;
 
-    /// The page without its tools.
+    /// Returns the page without its tools.
     fn rest(page: &str) -> Option<SharedJson> {
         let server = ServerName::from("s");
         let rules = ToolRules::default();

@@ -1,7 +1,7 @@
-//! Which of a server's tools the user wants: `enabled_tools`, `disabled_tools`, `tools.NAME.hidden`.
+//! Tool filters of a server entry: `enabled_tools`, `disabled_tools`, `tools.NAME.hidden`.
 //!
-//! An entry is the tool's name as the server spells it, or a glob with `*` and `?`. A name that is spelled out always
-//! means that tool, also where it could be read as a glob.
+//! A pattern is the exact tool name or a glob with `*` and `?`. An exact name always matches that tool, even if it
+//! could be read as a glob.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use switchboard_config::settings::{Setting, Settings};
 use super::server::SetAsideReason;
 use super::text::DescriptionLimit;
 
-/// The rules of one server entry, ready to be asked. The default is to offer everything, and to pin nothing.
+/// Compiled filters of one server entry. The default offers every tool and pins none.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolRules {
     enabled: Option<Patterns>,
@@ -23,7 +23,7 @@ pub struct ToolRules {
 }
 
 impl ToolRules {
-    /// The rules an entry states.
+    /// Compiles the filters of an entry.
     pub fn of(entry: &ServerEntry) -> Self {
         let hidden = entry
             .tools
@@ -35,7 +35,7 @@ impl ToolRules {
             enabled: (!entry.enabled_tools.is_empty()).then(|| Patterns::new(&entry.enabled_tools)),
             disabled: Patterns::new(&entry.disabled_tools),
             hidden,
-            // What is part of this program changes with it.
+            // Tools of this program change with its version, so they are not pinned by default.
             pins: entry
                 .pin
                 .unwrap_or(entry.effective_transport() != Some(Transport::Sdk)),
@@ -43,7 +43,7 @@ impl ToolRules {
         }
     }
 
-    /// The same rules with the numbers that the settings have for all servers.
+    /// Applies the global settings.
     #[must_use]
     pub fn with_settings(mut self, settings: &Settings) -> Self {
         let characters = settings.count(Setting::MaxDescriptionChars);
@@ -51,17 +51,17 @@ impl ToolRules {
         self
     }
 
-    /// How much of a description, and of the server's instructions, a model sees.
+    /// Maximum length of descriptions and of the server's instructions for the model.
     pub(super) fn description_limit(&self) -> DescriptionLimit {
         self.description_limit
     }
 
-    /// Whether tools that changed are set aside until somebody approves the change.
+    /// Whether changed tools are set aside until the user approves the change.
     pub fn pins(&self) -> bool {
         self.pins
     }
 
-    /// Why the tool of that name is not offered, if it is not.
+    /// Returns the reason if the tool is filtered out.
     pub(super) fn refuse(&self, name: &str) -> Option<SetAsideReason> {
         if let Some(enabled) = &self.enabled
             && !enabled.matches(name)
@@ -85,7 +85,7 @@ impl Patterns {
     fn new(entries: &[String]) -> Self {
         let mut globs = GlobSetBuilder::new();
         for entry in entries.iter().filter(|entry| entry.contains(['*', '?'])) {
-            // What is no valid glob (`[*`) still is a name.
+            // An invalid glob (`[*`) can still be an exact name.
             if let Ok(glob) = GlobBuilder::new(entry).build() {
                 globs.add(glob);
             }
@@ -107,7 +107,7 @@ impl Patterns {
 
 impl PartialEq for Patterns {
     fn eq(&self, other: &Self) -> bool {
-        // The globs are made from the same entries.
+        // The globs are built from the same entries.
         self.exact == other.exact
     }
 }

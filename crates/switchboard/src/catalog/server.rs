@@ -1,8 +1,8 @@
-//! One server's tools: a list that is safe to offer, and what was set aside.
+//! Tools of one server: those that are offered, and those set aside with reasons.
 //!
-//! A tool that cannot be offered is set aside alone, with the reason. The order is by name, because that is the one order
-//! that a server cannot change from one listing to the next, and a changed order would cost the model its prompt cache.
-//! How the list comes from the pages of `tools/list` is `reader`'s business.
+//! An unusable tool is set aside alone. Tools are sorted by name: a server cannot change that order between listings,
+//! and a changed order would invalidate the model's prompt cache. `reader` builds the list from the pages of
+//! `tools/list`.
 
 use std::fmt;
 
@@ -21,108 +21,108 @@ use super::tool::CatalogTool;
 use crate::json::SharedJson;
 use crate::names::{ServerName, ToolRef, WireName};
 
-/// What one server offers, and what of it cannot be offered.
+/// Tools of one server, offered and set aside.
 #[derive(Debug, Default)]
 pub struct ServerTools {
     pub(super) tools: Vec<CatalogTool>,
     pub(super) aside: Vec<SetAside>,
     aside_untold: usize,
     withholds_instructions: bool,
-    /// Of the server's instructions.
+    /// Limit for the server's instructions.
     pub(super) description_limit: DescriptionLimit,
 }
 
 /// A tool, prompt or template that is not offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetAside {
-    /// What it calls itself, where that can be told; as the server wrote it.
+    /// Name as the server wrote it; `None` if it cannot be determined.
     pub name: Option<String>,
-    /// Why.
+    /// Reason why it is not offered.
     pub reason: SetAsideReason,
 }
 
-/// Why something is not offered.
+/// Reason why something is set aside.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetAsideReason {
-    /// `disabled_tools` names it.
+    /// Matched by `disabled_tools`.
     #[error("disabled by disabled_tools")]
     Disabled,
-    /// `enabled_tools` does not name it.
+    /// Not matched by `enabled_tools`.
     #[error("not among enabled_tools")]
     NotEnabled,
-    /// `tools.NAME.hidden`.
+    /// Hidden by `tools.NAME.hidden`.
     #[error("hidden by the configuration")]
     Hidden,
-    /// It is no tool.
+    /// Not a valid tool definition.
     #[error("{0}")]
     Unreadable(String),
-    /// The server lists two tools of that name.
-    #[error("the server lists another tool of the same name before it")]
+    /// Same name as an earlier tool of the server.
+    #[error("the server already lists a tool of the same name")]
     Duplicate,
-    /// It pretends to be something else.
+    /// Impersonates a built-in or another server's tool.
     #[error("{0}")]
     Impersonation(#[from] Impersonation),
-    /// Its `x-mcp-header` annotations are invalid.
+    /// Invalid `x-mcp-header` annotations.
     #[error("{0}")]
     ParamHeaders(#[from] AnnotationError),
-    /// No model provider would take its schema.
+    /// A schema that model providers reject and that cannot be repaired.
     #[error("{0}")]
     Schema(SchemaFinding),
-    /// It is nested too deep to be read.
+    /// Nested too deeply to be parsed.
     #[error(
-        "its definition is nested too deep to be read; the server's maintainer has to flatten it"
+        "its definition is nested too deeply to be parsed; the server's maintainer has to flatten it"
     )]
     TooDeep,
-    /// The server lists too many.
+    /// The server lists more tools than the limit.
     #[error("the server lists more than {limit} tools")]
     TooMany {
-        /// The limit.
+        /// Maximum number of tools.
         limit: usize,
     },
-    /// Its definition is not the one that is pinned.
+    /// The definition differs from its pin.
     #[error("it has changed since it was pinned: {}", listed(.parts))]
     Changed {
-        /// The tool.
+        /// Tool that changed.
         tool: ToolRef,
-        /// What of it has changed.
+        /// Parts that changed.
         parts: Vec<Part>,
     },
-    /// It is a pinned tool under another name.
+    /// A pinned tool under another name.
     #[error("it was called {} when it was pinned", visible(.before.as_str()))]
     Renamed {
-        /// The tool.
+        /// Tool under its new name.
         tool: ToolRef,
-        /// The name that is pinned.
+        /// Pinned name.
         before: WireName,
     },
-    /// A prompt or resource template is not the one that is pinned.
+    /// A prompt or resource template that differs from its pin.
     #[error("it has changed since it was pinned: {}", .parts.join(", "))]
     ContentChanged {
-        /// How it is named on the command line.
+        /// Its identifier on the command line.
         target: String,
-        /// What of it has changed.
+        /// Parts that changed.
         parts: Vec<&'static str>,
     },
-    /// Whether it has changed cannot be told.
+    /// The pins cannot be read, so it cannot be compared.
     #[error("cannot compare it with its pin: {}", visible(.why))]
     PinsUnreadable {
-        /// What is wrong with the pins.
+        /// Error of the pin store.
         why: String,
     },
-    /// It is new and cannot be pinned.
+    /// New, and its pin cannot be stored.
     #[error("cannot pin it: {}", visible(.why))]
     NotPinned {
-        /// What is wrong with the store.
+        /// Error of the store.
         why: String,
     },
-    /// It has a text in it that no screen shows and every model reads.
-    #[error("it has text in tag characters, which no screen shows and every model reads")]
+    /// Contains tag characters, which are invisible to users and readable by models.
+    #[error("it contains text in tag characters, which no screen shows and every model reads")]
     TagCharacters,
-    /// Its exposed name is that of another tool.
-    #[error("its exposed name is already that of {other}")]
+    /// The exposed name belongs to another tool.
+    #[error("its exposed name is already taken by {other}")]
     NameTaken {
-        /// The other tool.
+        /// Tool that has the name.
         other: ToolRef,
     },
 }
@@ -136,30 +136,30 @@ impl fmt::Display for SetAside {
     }
 }
 
-/// Where a definition comes from.
+/// Origin of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Provenance {
-    /// A connected server has sent it to this process.
+    /// Sent by a connected server to this process.
     Live,
-    /// It was kept on disk.
+    /// Read from the disk cache.
     Persisted,
 }
 
-/// How calls reach the server, as far as it matters to what can be offered.
+/// Transport property that decides which tools can be offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// HTTP of the stateless era, where arguments may have to be mirrored into headers.
+    /// Stateless-era HTTP, where arguments may have to be mirrored into headers.
     StatelessHttp,
-    /// Any other way.
+    /// Any other transport.
     Other,
 }
 
-/// How many of a server's tools are taken.
+/// Limits for a server's tool list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListLimits {
-    /// Tools that are offered.
+    /// Maximum number of offered tools.
     pub max_tools: usize,
-    /// Tools that are told as set aside; more are counted.
+    /// Maximum number of listed set-aside tools; the rest are counted.
     pub max_aside: usize,
 }
 
@@ -173,7 +173,7 @@ impl Default for ListLimits {
 }
 
 impl ServerTools {
-    /// Reads the pages, each the raw result of one `tools/list`, in their order.
+    /// Parses pages, each the raw result of one `tools/list`, in order.
     pub fn from_pages(
         server: &ServerName,
         pages: &[SharedJson],
@@ -189,50 +189,49 @@ impl ServerTools {
         reader.finish()
     }
 
-    /// The tools, ordered by name.
+    /// Offered tools, sorted by name.
     pub fn tools(&self) -> &[CatalogTool] {
         &self.tools
     }
 
-    /// The tool the server calls `name`.
+    /// Returns the offered tool with that wire name.
     pub fn get(&self, name: &str) -> Option<&CatalogTool> {
         self.position(name)
             .and_then(|position| self.tools.get(position))
     }
 
-    /// What in a tool of this server looks suspicious. Advice on how to use the server's other tools does not.
+    /// Returns the suspicious passages of a tool. References to the server's other tools are not suspicious.
     ///
-    /// Computed each time: this is for people who look, not for every call.
+    /// Computed on each call: meant for display, not for every tool call.
     pub fn flags(&self, tool: &CatalogTool) -> Vec<Flag> {
         suspicion::of_tool(tool, &|name| self.get(name).is_some())
     }
 
-    /// What is not offered, in the server's order.
+    /// Tools that are set aside, in the server's order.
     pub fn aside(&self) -> &[SetAside] {
         &self.aside
     }
 
-    /// How many more are not offered than [`aside`](Self::aside) tells.
+    /// Number of set-aside tools that [`aside`](Self::aside) omits.
     pub fn aside_untold(&self) -> usize {
         self.aside_untold
     }
 
-    /// How many tools the server lists, by what becomes of them.
+    /// Counts the listed tools by status.
     pub fn count(&self) -> ToolCount {
         ToolCount::of(self.tools.len(), self.aside.iter(), self.aside_untold)
     }
 
-    /// Whether the server's instructions are not to be shown, because they have changed since they were pinned.
+    /// Whether the server's instructions are withheld because they differ from their pin.
     pub fn withholds_instructions(&self) -> bool {
         self.withholds_instructions
     }
 
-    /// Says whether the server's instructions are withheld.
     pub(crate) fn withhold_instructions(&mut self, withholds: bool) {
         self.withholds_instructions = withholds;
     }
 
-    /// Sets aside every tool for which there is a reason. They are asked for in the order of their names.
+    /// Sets aside every tool for which `reason` returns one. Tools are visited in name order.
     pub(crate) fn set_aside_where(
         &mut self,
         mut reason: impl FnMut(&CatalogTool) -> Option<SetAsideReason>,

@@ -1,9 +1,9 @@
-//! The catalogue of all connected servers: an immutable snapshot with one order and one registry.
+//! The catalogue of all connected servers: an immutable snapshot with one order and one name registry.
 //!
-//! Servers stand in the order of their names and tools in the order of theirs, whatever order they connected in, so that
-//! the same servers give a model the same text, turn after turn and run after run. Names are looked up here and nowhere
-//! taken apart. What only shows when servers stand side by side is decided here too: a tool that claims to be another
-//! server's, and two tools with one exposed name, of which the first in order stays.
+//! Servers and tools are sorted by name, regardless of the connection order, so that the same servers yield the same
+//! text for a model on every turn and run. Names are looked up here and never parsed. Conflicts between servers are
+//! resolved here: a tool that claims to be another server's, and two tools with one exposed name, of which the first in
+//! order wins.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,23 +19,23 @@ use super::text::{self, Tokens};
 use super::tool::CatalogTool;
 use crate::names::{ExposedName, ServerName, ToolRef};
 
-/// How many names an error offers.
+/// Maximum number of suggestions in an error.
 const MAX_SUGGESTIONS: usize = 3;
 
-/// How alike a name must be to be offered.
+/// Minimum similarity of a suggestion.
 const ALIKE: f64 = 0.75;
 
-/// The longest text that is compared with names.
+/// Maximum length of a query that is compared with names, in characters.
 const MAX_QUERY: usize = 160;
 
-/// What all connected servers offer.
+/// Tools of all connected servers.
 #[derive(Debug, Default)]
 pub struct Catalog {
     servers: Vec<CatalogServer>,
     by_exposed: ExposedMap,
 }
 
-/// Where tools are, by server and position. Every call looks here, so it is hashed fast, with seeds of its own.
+/// Position of each tool, as server and index. Looked up on every call, hence the fast hash, with random seeds.
 type ExposedMap = HashMap<ExposedName, (u32, u32), RandomState>;
 
 /// One server of the catalogue.
@@ -44,50 +44,50 @@ pub struct CatalogServer {
     name: ServerName,
     tools: Arc<ServerTools>,
     instructions: Option<Arc<str>>,
-    /// Tools that are not offered in this company, by position.
+    /// Tools that conflict with another server's, by position.
     withheld: Vec<(usize, SetAside)>,
     tokens: Tokens,
 }
 
-/// What to do where something new cannot be pinned.
+/// Remedy if something new cannot be pinned.
 pub const NOT_PINNED_HINT: &str = "make the state folder writable, or set SWITCHBOARD_STATE_DIR to one that is; `pins = \"best-effort\"` in your [settings] offers new tools without a pin";
 
-/// What to do where pins cannot be read.
+/// Remedy if the pins cannot be read.
 pub const PINS_UNREADABLE_HINT: &str =
-    "repair or move the state database; `switchboard doctor` says what is wrong with it";
+    "repair or move the state database; run `switchboard doctor` for details";
 
-/// A name that leads to no tool.
+/// Error of a tool lookup.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LookupError {
-    /// There is none of that name.
+    /// No tool has this name.
     #[error("there is no tool \"{}\"", visible(.name))]
     Unknown {
-        /// The name.
+        /// Name that was looked up, truncated.
         name: String,
-        /// Exposed names of tools it may have meant, the likeliest first.
+        /// Similar exposed names, most similar first.
         nearest: Vec<ExposedName>,
     },
-    /// There are several.
-    #[error("\"{}\" may mean several tools", visible(.name))]
+    /// Several tools match.
+    #[error("\"{}\" is ambiguous", visible(.name))]
     Ambiguous {
-        /// The name.
+        /// Name that was looked up, truncated.
         name: String,
-        /// The exposed names of the tools.
+        /// Exposed names of the matching tools.
         candidates: Vec<ExposedName>,
     },
-    /// There is one, and it is not offered.
+    /// The tool exists and is set aside.
     #[error("the tool \"{}\" is set aside: {reason}", visible(.name))]
     SetAside {
-        /// The name.
+        /// Name that was looked up, truncated.
         name: String,
-        /// Why.
+        /// Reason why it is set aside.
         reason: SetAsideReason,
     },
 }
 
 impl LookupError {
-    /// What to do about it, for people and models.
+    /// Returns a remedy for users and models, if one is known.
     pub fn hint(&self) -> Option<String> {
         let list = |names: &[ExposedName]| {
             names
@@ -104,7 +104,7 @@ impl LookupError {
                 reason: SetAsideReason::Changed { tool, .. } | SetAsideReason::Renamed { tool, .. },
                 ..
             } => Some(format!(
-                "a person has to look at the change with `switchboard pins diff {tool}` and approve it"
+                "the user has to review the change with `switchboard pins diff {tool}` and approve it"
             )),
             Self::SetAside {
                 reason: SetAsideReason::NotPinned { .. },
@@ -120,8 +120,7 @@ impl LookupError {
 }
 
 impl Catalog {
-    /// Puts together what the servers offer. `known` are all configured servers; one that was not admitted there
-    /// contributes nothing.
+    /// Builds the catalogue. `known` are all configured servers; a server that is not admitted there is skipped.
     #[doc(hidden)]
     pub fn assemble(
         known: &KnownServers,
@@ -139,7 +138,7 @@ impl Catalog {
             })
             .collect();
         servers.sort_by(|left, right| left.name.cmp(&right.name));
-        // A server is connected once; of two offers the later one in time is as good as the other.
+        // Each server is connected once; of two entries the first is used.
         servers.dedup_by(|later, earlier| later.name == earlier.name);
 
         let count = servers
@@ -173,12 +172,12 @@ impl Catalog {
         }
     }
 
-    /// The servers, ordered by name.
+    /// Servers, sorted by name.
     pub fn servers(&self) -> &[CatalogServer] {
         &self.servers
     }
 
-    /// The server of that name.
+    /// Returns the server with that name.
     pub fn server(&self, name: &str) -> Option<&CatalogServer> {
         self.servers
             .binary_search_by(|server| server.name.as_str().cmp(name))
@@ -186,22 +185,22 @@ impl Catalog {
             .and_then(|position| self.servers.get(position))
     }
 
-    /// All tools in the catalogue's order.
+    /// All offered tools in catalogue order.
     pub fn iter(&self) -> impl Iterator<Item = &CatalogTool> {
         self.servers.iter().flat_map(CatalogServer::tools)
     }
 
-    /// How many tools there are.
+    /// Number of offered tools.
     pub fn len(&self) -> usize {
         self.by_exposed.len()
     }
 
-    /// Whether there are none.
+    /// Whether no tools are offered.
     pub fn is_empty(&self) -> bool {
         self.by_exposed.is_empty()
     }
 
-    /// The tool that the model calls by that name.
+    /// Returns the tool with that exposed name.
     pub fn exposed(&self, name: &str) -> Option<&CatalogTool> {
         let (server, tool) = *self.by_exposed.get(name)?;
         self.servers
@@ -211,13 +210,13 @@ impl Catalog {
             .get(tool as usize)
     }
 
-    /// The tool of a reference.
+    /// Returns the offered tool with that reference.
     pub fn get(&self, reference: &ToolRef) -> Option<&CatalogTool> {
         self.server(reference.server.as_str())?
             .get(reference.tool.as_str())
     }
 
-    /// The tool somebody means by an exposed name, `server/tool` or `server.tool`.
+    /// Finds a tool by exposed name, `server/tool` or `server.tool`.
     pub fn find(&self, name: &str) -> Result<&CatalogTool, LookupError> {
         if let Some(tool) = self.exposed(name) {
             return Ok(tool);
@@ -235,14 +234,14 @@ impl Catalog {
         }
     }
 
-    /// Everything that is not offered, with its server.
+    /// All set-aside tools, with their servers.
     pub fn aside(&self) -> impl Iterator<Item = (&ServerName, &SetAside)> {
         self.servers
             .iter()
             .flat_map(|server| server.aside().map(|aside| (&server.name, aside)))
     }
 
-    /// What it costs to tell a model of all tools.
+    /// Token cost of all tool definitions for a model.
     pub fn tokens(&self) -> Tokens {
         self.servers.iter().map(|server| server.tokens).sum()
     }
@@ -273,7 +272,7 @@ impl Catalog {
 
     fn nearest(&self, name: &str) -> Vec<ExposedName> {
         let query = text::first_characters(name, MAX_QUERY).to_lowercase();
-        // `server/tool` and `server.tool` are compared as the model would write them.
+        // `server/tool` and `server.tool` are compared in the exposed form.
         let as_exposed = query.replacen(['/', '.'], super::exposed::SEPARATOR, 1);
         let mut scored: Vec<(f64, &ExposedName)> = Vec::new();
         for tool in self.iter() {
@@ -299,12 +298,12 @@ impl Catalog {
 }
 
 impl CatalogServer {
-    /// Its name.
+    /// Name of the server.
     pub fn name(&self) -> &ServerName {
         &self.name
     }
 
-    /// The tools it offers, ordered by name.
+    /// Offered tools, sorted by name.
     pub fn tools(&self) -> impl Iterator<Item = &CatalogTool> {
         let mut withheld = self.withheld.iter().map(|(index, _)| *index).peekable();
         self.tools
@@ -315,12 +314,12 @@ impl CatalogServer {
             .map(|(_, tool)| tool)
     }
 
-    /// What in one of its tools looks suspicious. Advice on how to use the server's other tools does not.
+    /// Returns the suspicious passages of a tool. References to the server's other tools are not suspicious.
     pub fn flags(&self, tool: &CatalogTool) -> Vec<Flag> {
         self.tools.flags(tool)
     }
 
-    /// The tool it calls `name`, if it is offered.
+    /// Returns the offered tool with that wire name.
     pub fn get(&self, name: &str) -> Option<&CatalogTool> {
         let position = self.tools.position(name)?;
         let is_withheld = self
@@ -334,7 +333,7 @@ impl CatalogServer {
         }
     }
 
-    /// What it lists and does not offer.
+    /// Tools that are listed but not offered.
     pub fn aside(&self) -> impl Iterator<Item = &SetAside> {
         self.tools
             .aside()
@@ -342,43 +341,42 @@ impl CatalogServer {
             .chain(self.withheld.iter().map(|(_, aside)| aside))
     }
 
-    /// How many tools it lists, by what becomes of them.
+    /// Counts the listed tools by status.
     pub fn count(&self) -> ToolCount {
         let offered = self.tools.tools().len() - self.withheld.len();
         ToolCount::of(offered, self.aside(), self.tools.aside_untold())
     }
 
-    /// Whether it has instructions that are not shown, because they changed since they were pinned.
+    /// Whether its instructions are withheld because they differ from their pin.
     pub fn withholds_instructions(&self) -> bool {
         self.tools.withholds_instructions()
     }
 
-    /// What its tools cost.
+    /// Token cost of its tools.
     pub fn tokens(&self) -> Tokens {
         self.tokens
     }
 
-    /// The list its tools are in, with those that are not offered in this company.
+    /// All usable tools, including those that conflict with another server's.
     pub(crate) fn list(&self) -> &Arc<ServerTools> {
         &self.tools
     }
 
-    /// The positions in [`list`](Self::list) that are not offered in this company.
+    /// Positions in [`list`](Self::list) that conflict with another server's tools.
     pub(crate) fn withheld(&self) -> impl Iterator<Item = usize> {
         self.withheld.iter().map(|(index, _)| *index)
     }
 
-    /// Its instructions, to be held.
     pub(crate) fn shared_instructions(&self) -> Option<&Arc<str>> {
         self.instructions.as_ref()
     }
 
-    /// Its instructions in full, as the server wrote them.
+    /// Instructions in full, as the server wrote them.
     pub fn instructions(&self) -> Option<&str> {
         self.instructions.as_deref()
     }
 
-    /// Its instructions as a model is told of them.
+    /// Instructions for a model: sanitized and truncated.
     pub fn model_instructions(&self) -> Option<std::borrow::Cow<'_, str>> {
         let instructions = self.instructions.as_deref()?.trim();
         let limit = self.tools.description_limit;
@@ -414,10 +412,10 @@ fn refuse(
     })
 }
 
-/// How alike a lower-case query and a name are, from 0 to 1. Lengths that differ too much need no comparison.
+/// Similarity of a lower-case query and a name, from 0 to 1. Very different lengths are not compared.
 fn likeness(query: &str, name: &str) -> f64 {
     let (shorter, longer) = (query.len().min(name.len()), query.len().max(name.len()));
-    // Both are a hundred bytes or so, far below where a float loses count.
+    // Both are about a hundred bytes, so the conversion is exact.
     #[expect(clippy::cast_precision_loss, reason = "names and queries are short")]
     let most = if longer == 0 {
         0.0
@@ -430,7 +428,7 @@ fn likeness(query: &str, name: &str) -> f64 {
     strsim::normalized_levenshtein(query, &name.to_lowercase())
 }
 
-/// Every way to read `server/tool` or `server.tool`; names may have both characters in them.
+/// Every split into `server/tool` or `server.tool`; names may contain both characters.
 fn splits(name: &str) -> impl Iterator<Item = (&str, &str)> {
     name.match_indices(['/', '.'])
         .take(MAX_QUERY)
@@ -441,7 +439,7 @@ fn shortened(name: &str) -> String {
     text::first_characters(name, MAX_QUERY).to_owned()
 }
 
-/// Positions are far below the limit: servers and tools are bounded.
+/// Cannot overflow: servers and tools are bounded.
 fn to_u32(position: usize) -> u32 {
     u32::try_from(position).unwrap_or(u32::MAX)
 }

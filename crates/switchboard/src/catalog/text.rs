@@ -1,8 +1,8 @@
-//! Text on its way to the model: made harmless, cut, and counted, in one place.
+//! Prepares text for the model: sanitizes, truncates and counts it.
 //!
-//! Everything a server writes is data. [`neutralise`] takes the power from it to move a cursor, to reverse the
-//! direction of what follows, or to say things that only the model can see. [`cut`] bounds it with a mark that tells
-//! so, and [`Tokens`] is the one estimate of what text costs. Nothing here judges what the text *says*.
+//! [`neutralise`] removes a server's ability to move the cursor, reverse text direction or hide text from the user.
+//! [`cut`] truncates with a mark, and [`Tokens`] is the only estimate of token cost. Nothing here judges the meaning of
+//! the text.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -11,15 +11,14 @@ use std::ops::{Add, AddAssign};
 
 use switchboard_config::text::is_invisible;
 
-/// The most characters of a description or of a server's instructions that the model sees, unless configured otherwise.
+/// Default maximum length of a description or of a server's instructions for the model, in characters.
 pub const MAX_DESCRIPTION: usize = 2_048;
 
-/// The most characters of a description or of a server's instructions that the model sees.
+/// Maximum length of a description or of a server's instructions for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DescriptionLimit(u32);
 
 impl DescriptionLimit {
-    /// That many characters.
     pub(crate) fn characters(count: u64) -> Self {
         Self(u32::try_from(count).unwrap_or(u32::MAX))
     }
@@ -35,16 +34,16 @@ impl Default for DescriptionLimit {
     }
 }
 
-/// What stands where text was cut.
+/// Mark at the end of truncated text.
 pub const CUT_MARK: &str = " … [cut]";
 
-/// The text with everything that is not plain content made visible or taken out.
+/// Sanitizes a text: escapes or removes everything that is not plain content.
 ///
-/// - Control characters, bidirectional overrides, tags, zero-width and other invisible characters are written as
-///   `\u{202e}`, so that what was hidden can be read. Line breaks and tabs stay.
-/// - Colour sequences of terminals (`ESC [ … m`) carry nothing for a model and go.
-/// - A joiner between two characters of a script or emoji that use it stays, and so does a variation selector after
-///   one: they are how those are written. Between ASCII letters they are made visible like the rest.
+/// - Control characters, bidirectional overrides, tags, zero-width and other invisible characters are escaped as
+///   `\u{202e}`, so that hidden content becomes readable. Line breaks and tabs stay.
+/// - ANSI colour sequences (`ESC [ … m`) are removed.
+/// - Joiners between two characters of a script or emoji that use them stay, and so do variation selectors after one.
+///   Between ASCII letters they are escaped.
 pub fn neutralise(text: &str) -> Cow<'_, str> {
     if !is_suspicious(text) {
         return Cow::Borrowed(text);
@@ -69,26 +68,26 @@ pub fn neutralise(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether [`neutralise`] would leave the text as it is.
+/// Whether [`neutralise`] leaves the text unchanged.
 pub(crate) fn is_plain(text: &str) -> bool {
     neutralise(text) == text
 }
 
-/// The first `limit` characters at most, the mark included where something was cut off.
+/// Truncates to at most `limit` characters, including the mark.
 pub fn cut(text: Cow<'_, str>, limit: usize) -> Cow<'_, str> {
-    // Bytes are at least as many as characters.
+    // A text has at least as many bytes as characters.
     if text.len() <= limit || text.chars().nth(limit).is_none() {
         return text;
     }
     let mark: String = CUT_MARK.chars().take(limit).collect();
-    let kept = limit - mark.chars().count();
-    let mut short = first_characters(&text, kept).to_owned();
+    let room = limit - mark.chars().count();
+    let mut short = first_characters(&text, room).to_owned();
     short.truncate(short.trim_end().len());
     short.push_str(&mark);
     Cow::Owned(short)
 }
 
-/// The first `count` characters of a text, or all of it.
+/// Returns the first `count` characters of a text, or all of it.
 pub(crate) fn first_characters(text: &str, count: usize) -> &str {
     match text.char_indices().nth(count) {
         Some((end, _)) => &text[..end],
@@ -96,29 +95,29 @@ pub(crate) fn first_characters(text: &str, count: usize) -> &str {
     }
 }
 
-/// What a model sees of a longer text for it alone: harmless, and of at most that many characters.
+/// Sanitizes and truncates a text for the model.
 pub(crate) fn for_model(text: &str, limit: DescriptionLimit) -> Cow<'_, str> {
-    // Neutralising only ever makes text longer or drops colours, so a hostile megabyte is not walked to its end.
+    // Sanitizing only lengthens text or drops colours, so a hostile megabyte need not be read in full.
     let enough = first_characters(text, limit.get().saturating_mul(8));
     cut(neutralise(enough), limit.get())
 }
 
-/// An estimate of tokens: 2.5 characters each, rounded up.
+/// Estimated number of tokens: 2.5 characters each, rounded up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Tokens(pub u64);
 
 impl Tokens {
-    /// What that many characters cost.
+    /// Cost of that many characters.
     pub fn of_characters(characters: usize) -> Self {
         Self((characters as u64).saturating_mul(2).div_ceil(5))
     }
 
-    /// What a text costs.
+    /// Cost of a text.
     pub fn of(text: &str) -> Self {
         Self::of_characters(text.chars().count())
     }
 
-    /// How many characters fit.
+    /// Number of characters that fit.
     pub fn characters(self) -> usize {
         let characters = self.0.saturating_mul(5) / 2;
         usize::try_from(characters).unwrap_or(usize::MAX)
@@ -151,14 +150,14 @@ impl fmt::Display for Tokens {
     }
 }
 
-/// Whether anything in the text needs a closer look. Plain ASCII, the common case, takes one pass over its bytes.
+/// Whether the text may need sanitizing. Plain ASCII, the common case, takes one pass over its bytes.
 fn is_suspicious(text: &str) -> bool {
     let control =
         |byte: u8| (byte < 0x20 && !matches!(byte, b'\n' | b'\t' | b'\r')) || byte == 0x7F;
     if text.bytes().any(control) {
         return true;
     }
-    // A lone carriage return lets a terminal overwrite what stands before it.
+    // A lone carriage return lets a terminal overwrite the text before it.
     if memchr::memchr_iter(b'\r', text.as_bytes())
         .any(|at| text.as_bytes().get(at + 1) != Some(&b'\n'))
     {
@@ -173,14 +172,14 @@ fn is_suspicious(text: &str) -> bool {
 fn is_hidden(character: char) -> bool {
     match character {
         '\n' | '\t' | '\r' => false,
-        // Line and paragraph separators break a line where nobody expects it.
+        // Line and paragraph separators break lines unexpectedly.
         '\u{2028}' | '\u{2029}' => true,
         _ => character.is_control() || is_invisible(character),
     }
 }
 
 pub(super) fn stays(previous: Option<char>, character: char, next: Option<char>) -> bool {
-    /// A character of a script or an emoji that joiners may stand beside.
+    /// Whether a joiner may stand next to this character.
     fn joins(neighbour: Option<char>) -> bool {
         neighbour.is_some_and(|neighbour| {
             !neighbour.is_ascii()
@@ -189,7 +188,7 @@ pub(super) fn stays(previous: Option<char>, character: char, next: Option<char>)
     }
     match character {
         '\r' => next == Some('\n'),
-        // Joiners, as Persian, Indic scripts and emoji have them.
+        // Joiners of Persian, Indic scripts and emoji.
         '\u{200C}' | '\u{200D}' => joins(previous) && joins(next),
         // Text or emoji presentation, also of the digits in keycaps.
         '\u{FE0E}' | '\u{FE0F}' => match previous {
@@ -201,7 +200,7 @@ pub(super) fn stays(previous: Option<char>, character: char, next: Option<char>)
     }
 }
 
-/// What follows a colour sequence, if the text starts with one.
+/// Returns the text after a leading colour sequence, if there is one.
 fn colour_sequence(text: &str) -> Option<&str> {
     let parameters = text.strip_prefix("\u{1b}[")?;
     let after = parameters.trim_start_matches(|character: char| {

@@ -1,7 +1,7 @@
 //! One tool of the catalogue.
 //!
-//! Holds the definition as a slice of the page it came with, and little beside it: a host may have ten thousand of
-//! these. Name, cost and hints are read when the list is built; everything else is decoded when somebody asks.
+//! Holds the definition as a slice of its page and little else: a host may have ten thousand tools. Name, cost and
+//! hints are parsed when the list is built; everything else is decoded on demand.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -20,7 +20,7 @@ use crate::call::arguments::ArgumentCheck;
 use crate::json::SharedJson;
 use crate::names::{ExposedName, ToolRef};
 
-/// A tool that may be offered and called.
+/// A tool that can be offered to models and called.
 #[derive(Debug)]
 pub struct CatalogTool {
     pub(super) reference: ToolRef,
@@ -38,14 +38,14 @@ pub struct CatalogTool {
     pub(super) may_claim: bool,
 }
 
-/// A part of a definition, in bytes. Definitions are parts of messages, which are far smaller than 4 GiB.
+/// Byte range in a definition. Definitions are parts of messages, which are far smaller than 4 GiB.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Span {
     start: u32,
     end: u32,
 }
 
-/// What calls need of a tool again and again.
+/// Cached data for calls.
 #[derive(Debug)]
 pub(super) struct Prepared {
     check: ArgumentCheck,
@@ -53,78 +53,78 @@ pub(super) struct Prepared {
     must_be_task: bool,
 }
 
-/// A tool as a model is told of it.
+/// A tool as a model sees it.
 #[derive(Debug, Clone)]
 pub struct ModelTool<'a> {
-    /// The name to call it by.
+    /// Exposed name.
     pub name: &'a str,
-    /// What it does: harmless text of bounded length.
+    /// Description, sanitized and truncated.
     pub description: Cow<'a, str>,
-    /// The schema of its arguments, in a form that providers take.
+    /// JSON Schema of the arguments, in a form that providers accept.
     pub input_schema: &'a RawValue,
 }
 
-/// How a tool behaves, by its server's word; for showing only.
+/// Behaviour hints as stated by the server; for display only. `None`: not stated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hints {
-    /// It changes nothing.
+    /// The tool has no side effects.
     pub read_only: Option<bool>,
-    /// It may destroy something.
+    /// The tool may make destructive changes.
     pub destructive: Option<bool>,
-    /// Calling it twice does no more than once.
+    /// Repeated calls with the same arguments have no further effect.
     pub idempotent: Option<bool>,
-    /// It reaches beyond a closed world.
+    /// The tool interacts with external entities.
     pub open_world: Option<bool>,
 }
 
-/// Hints that a connected server has given in this process. Decisions may rest on these, and on no others.
+/// Hints sent by a connected server in this process. Only these may be used for decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LiveAnnotations(Hints);
 
 impl LiveAnnotations {
-    /// Whether it changes nothing. Not so, if nothing is said.
+    /// Whether the tool has no side effects. Defaults to false.
     pub fn is_read_only(self) -> bool {
         self.0.read_only == Some(true)
     }
 
-    /// Whether it may destroy something. It may, if nothing is said; a read-only tool does not.
+    /// Whether the tool may make destructive changes. Defaults to true, unless it is read-only.
     pub fn is_destructive(self) -> bool {
         !self.is_read_only() && self.0.destructive != Some(false)
     }
 
-    /// Whether a call may be repeated. Not so, if nothing is said; a read-only call may.
+    /// Whether a call may be repeated. Defaults to false, unless it is read-only.
     pub fn is_idempotent(self) -> bool {
         self.is_read_only() || self.0.idempotent == Some(true)
     }
 
-    /// Whether it reaches beyond a closed world. It does, if nothing is said.
+    /// Whether the tool interacts with external entities. Defaults to true.
     pub fn is_open_world(self) -> bool {
         self.0.open_world != Some(false)
     }
 }
 
 impl CatalogTool {
-    /// The server and the tool as the wire has them.
+    /// Server name and wire name.
     pub fn reference(&self) -> &ToolRef {
         &self.reference
     }
 
-    /// The name the model calls it by.
+    /// Name that the model calls.
     pub fn exposed(&self) -> &ExposedName {
         &self.exposed
     }
 
-    /// The whole definition as the server wrote it.
+    /// Definition as the server wrote it.
     pub fn definition(&self) -> &SharedJson {
         &self.definition
     }
 
-    /// Whether the definition comes from a connected server or from disk.
+    /// Whether the definition comes from a connected server or from the disk cache.
     pub fn provenance(&self) -> Provenance {
         self.provenance
     }
 
-    /// Its name for people, not neutralised. A title that reads like a built-in's name is not one.
+    /// Display title, not sanitized; `None` also if it imitates a built-in's name.
     pub fn title(&self) -> Option<Cow<'_, str>> {
         if self.title_withheld {
             return None;
@@ -135,12 +135,12 @@ impl CatalogTool {
         })
     }
 
-    /// What it does, in full and as the server wrote it.
+    /// Description in full, as the server wrote it.
     pub fn description(&self) -> Option<Cow<'_, str>> {
         text_of(self.description.of(self.definition.as_str())?)
     }
 
-    /// What a model is told about it.
+    /// Description for the model: sanitized, truncated, never empty.
     pub fn model_description(&self) -> Cow<'_, str> {
         let limit = self.description_limit;
         match self.description() {
@@ -152,7 +152,7 @@ impl CatalogTool {
         }
     }
 
-    /// The schema of its arguments as the server wrote it: what calls are checked against.
+    /// JSON Schema of the arguments as the server wrote it; calls are validated against it.
     pub fn input_schema(&self) -> &RawValue {
         self.input_schema
             .of(self.definition.as_str())
@@ -160,7 +160,7 @@ impl CatalogTool {
             .unwrap_or(RawValue::NULL)
     }
 
-    /// The schema of its arguments in a form that model providers take.
+    /// JSON Schema of the arguments in a form that model providers accept.
     pub(crate) fn model_schema(&self) -> &RawValue {
         match &self.repaired {
             Some(repaired) => repaired.schema.raw(),
@@ -168,20 +168,20 @@ impl CatalogTool {
         }
     }
 
-    /// What was repaired in the schema for the model.
+    /// Problems repaired in the model's schema.
     pub(crate) fn schema_findings(&self) -> &[SchemaFinding] {
         self.repaired
             .as_ref()
             .map_or(&[], |repaired| &repaired.findings)
     }
 
-    /// The schema of its structured results.
+    /// JSON Schema of the structured results, if it is an object.
     pub fn output_schema(&self) -> Option<&RawValue> {
         self.field("outputSchema")
             .filter(|schema| schema.get().starts_with('{'))
     }
 
-    /// All of what a model is told.
+    /// Name, description and schema for a model.
     pub fn model_view(&self) -> ModelTool<'_> {
         ModelTool {
             name: self.exposed.as_str(),
@@ -190,17 +190,17 @@ impl CatalogTool {
         }
     }
 
-    /// What it costs to tell a model of it.
+    /// Token cost of the model view.
     pub fn tokens(&self) -> Tokens {
         Tokens(u64::from(self.tokens))
     }
 
-    /// How it behaves by its server's word, for showing. Decisions use [`live_annotations`](Self::live_annotations).
+    /// Hints as stated by the server, for display. Decisions use [`live_annotations`](Self::live_annotations).
     pub fn hints(&self) -> Hints {
         self.hints
     }
 
-    /// The hints of a connected server; `None` for a definition that was kept on disk.
+    /// Hints of a connected server; `None` for a definition from the disk cache.
     pub fn live_annotations(&self) -> Option<LiveAnnotations> {
         match self.provenance {
             Provenance::Live => Some(LiveAnnotations(self.hints)),
@@ -208,23 +208,23 @@ impl CatalogTool {
         }
     }
 
-    /// The check of arguments, compiled on first use.
+    /// Argument validator, compiled on first use.
     pub(crate) fn argument_check(&self) -> &ArgumentCheck {
         &self.prepared().check
     }
 
-    /// Which arguments are mirrored into HTTP headers, read on first use.
+    /// Arguments that are mirrored into HTTP headers, parsed on first use.
     #[doc(hidden)]
     pub fn param_headers(&self) -> &ParamHeaders {
         &self.prepared().headers
     }
 
-    /// Whether calls of it must be tasks (2025-11-25), read on first use.
+    /// Whether calls must be tasks (2025-11-25), parsed on first use.
     pub(crate) fn must_be_task(&self) -> bool {
         self.prepared().must_be_task
     }
 
-    /// A field of the definition, by its name on the wire.
+    /// Returns a field of the definition by its wire name.
     pub fn field(&self, name: &str) -> Option<&RawValue> {
         field(self.definition.as_str(), name)
     }
@@ -247,7 +247,7 @@ impl CatalogTool {
 }
 
 impl Span {
-    /// The place of `part` in `whole`; nothing where it lies elsewhere.
+    /// Range of `part` in `whole`; empty if `part` is not a slice of it.
     pub(super) fn within(whole: &str, part: &str) -> Self {
         let place = || {
             let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
@@ -259,7 +259,7 @@ impl Span {
         place().unwrap_or_default()
     }
 
-    /// One byte more on each side: a string with its quotation marks.
+    /// Adds one byte on each side, for the quotation marks of a string.
     pub(super) fn widened(self) -> Self {
         Self {
             start: self.start.saturating_sub(1),
@@ -274,7 +274,7 @@ impl Span {
 }
 
 impl Hints {
-    /// Reads the hints of an `annotations` object. What is no boolean says nothing.
+    /// Parses the hints of an `annotations` object. Values that are not booleans are ignored.
     pub(super) fn read(annotations: &str) -> Self {
         let mut hints = Self::default();
         let mut cursor = Cursor::new(annotations);
@@ -301,30 +301,30 @@ impl Hints {
     }
 }
 
-/// How many characters a model is told of a description that stands in the definition like this.
+/// Number of characters of the model description.
 pub(super) fn model_characters(description: Contents<'_>, limit: DescriptionLimit) -> usize {
     text::for_model(&description.decode(), limit)
         .chars()
         .count()
 }
 
-/// Whether a definition is written in nothing but plain ASCII: every text in it stands there as it is shown, one byte
-/// for each character. JSON cannot have control characters in it without escapes, except for DEL.
+/// Whether a definition is plain ASCII without escapes, so that each byte is one displayed character. JSON strings
+/// cannot contain raw control characters, except for DEL.
 pub(super) fn is_simple(definition: &str) -> bool {
-    // To the end in any case: without a way out, the loop is vectorised.
+    // No early exit: the loop can then be vectorised.
     let is_odd = |byte: u8| byte >= 0x7F || byte == b'\\';
     !definition
         .bytes()
         .fold(false, |found, byte| found | is_odd(byte))
 }
 
-/// What stands in for a description.
+/// Replacement for a missing description.
 pub(super) fn missing_description(reference: &ToolRef, limit: DescriptionLimit) -> String {
     let sentence = format!("MCP tool {} from {}", reference.tool, reference.server);
     text::for_model(&sentence, limit).into_owned()
 }
 
-/// The last field of that name of an object.
+/// Returns the last field of that name in an object.
 pub(crate) fn field<'a>(object: &'a str, name: &str) -> Option<&'a RawValue> {
     let mut cursor = Cursor::new(object);
     cursor.enter(b'{').ok()?;

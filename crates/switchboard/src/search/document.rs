@@ -1,7 +1,7 @@
-//! A tool as search sees it: the texts that somebody may look for it by.
+//! Document of a tool for the search index: the texts that it can be found by.
 //!
-//! Owns the way from a tool's definition to those texts, and how much of a text is taken: a server may describe a tool
-//! at any length, and what a tool is for stands at the beginning.
+//! Extracts the texts from a tool's definition and truncates them: a description can have any length, and the purpose
+//! of a tool is stated at its start.
 
 use std::borrow::Cow;
 
@@ -10,35 +10,35 @@ use switchboard_protocol::cursor::{Cursor, Malformed};
 use crate::catalog::CatalogTool;
 use crate::names::{ExposedName, WireName};
 
-/// The most of a description that is read, in bytes.
+/// Maximum length of an indexed description, in bytes.
 pub(super) const MAX_DESCRIPTION: usize = 8 * 1024;
 
-/// The most of the text of all parameters that is read, in bytes.
+/// Maximum length of the indexed text of all parameters, in bytes.
 const MAX_PARAMETERS: usize = 8 * 1024;
 
-/// How deep parameters within parameters are looked at.
+/// Maximum nesting of indexed parameters.
 const MAX_DEPTH: usize = 4;
 
-/// The texts of one tool.
+/// Texts of one tool.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Document<'a> {
-    /// The name the model calls it by.
+    /// Exposed name.
     pub name: ExposedName,
-    /// The name its server calls it by.
+    /// Wire name.
     pub tool: WireName,
-    /// Its title, for people.
+    /// Display title.
     pub title: Cow<'a, str>,
-    /// What it does.
+    /// Description, in full.
     pub description: Cow<'a, str>,
-    /// The names of its parameters, with spaces between them.
+    /// Names of the parameters, separated by spaces.
     pub parameter_names: Cow<'a, str>,
-    /// What its parameters are, with spaces between them.
+    /// Descriptions and choices of the parameters, separated by spaces.
     pub parameter_texts: Cow<'a, str>,
 }
 
 impl<'a> Document<'a> {
-    /// A tool with no more than its names.
+    /// Creates a document with names only.
     pub fn new(name: ExposedName, tool: WireName) -> Self {
         Self {
             name,
@@ -50,21 +50,21 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// With a title.
+    /// Sets the title.
     #[must_use]
     pub fn titled(mut self, title: impl Into<Cow<'a, str>>) -> Self {
         self.title = title.into();
         self
     }
 
-    /// With a description.
+    /// Sets the description.
     #[must_use]
     pub fn described(mut self, description: impl Into<Cow<'a, str>>) -> Self {
         self.description = description.into();
         self
     }
 
-    /// With the parameters of a JSON schema. What cannot be read of it is left out.
+    /// Adds the parameters of a JSON schema. Unreadable parts are skipped.
     #[must_use]
     pub fn with_schema(mut self, schema: &str) -> Self {
         let mut parameters = Parameters::default();
@@ -84,14 +84,14 @@ impl<'a> From<&'a CatalogTool> for Document<'a> {
     }
 }
 
-/// The beginning of a text, at most so many bytes.
+/// Truncates a text to at most `most` bytes.
 pub(super) fn beginning(text: &str, most: usize) -> &str {
     let mut ends = (0..=most.min(text.len())).rev();
     let end = ends.find(|end| text.is_char_boundary(*end));
     text.get(..end.unwrap_or_default()).unwrap_or_default()
 }
 
-/// What is read of a schema.
+/// Texts collected from a schema.
 #[derive(Default)]
 struct Parameters {
     names: String,

@@ -1,8 +1,7 @@
-//! The index: for every word, the tools that have it and how much it says about them.
+//! Inverted index: the tools that contain each word, with weights.
 //!
-//! Owns the postings. The tools of a server lie side by side in one segment, so that a server is replaced without
-//! touching the others, and an index that was updated a hundred times finds the same as one that was built today. It
-//! must not know about connections.
+//! The tools of a server are adjacent in one segment, so that a server can be replaced without touching the others, and
+//! an index after a hundred updates returns the same results as a fresh one. Independent of connections.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -17,65 +16,63 @@ use super::written_file::WrittenFile;
 use crate::catalog::{Catalog, CatalogServer, ServerTools};
 use crate::names::{ExposedName, ServerName, ToolRef};
 
-/// So many slots and words may lie idle before the index is packed.
+/// Number of unused slots and words above which the index is packed.
 const MAX_IDLE: usize = 8 * 1024;
 
-/// Finds tools by what they are for. It knows what it was told with [`update`](Self::update) or
-/// [`replace`](Self::replace), and nothing else.
+/// Search index over tools. Filled with [`update`](Self::update) or [`replace`](Self::replace).
 #[derive(Debug)]
 pub struct Index {
     pub(super) vocabulary: Vocabulary,
-    /// By term: groups of words that mean the same come first, then words.
+    /// By term: synonym groups come first, then words.
     postings: Vec<Vec<Posting>>,
     pub(super) slots: Vec<Option<Tool>>,
-    /// In the order of the servers' names.
+    /// Sorted by server name.
     pub(super) segments: Vec<Segment>,
     /// Slots by the hash of the exposed and of the bare name, lower-case.
     names: HashMap<u64, Vec<u32>, RandomState>,
     tools: usize,
-    /// Slots that belong to no segment.
+    /// Number of slots that belong to no segment.
     idle: usize,
-    /// How many words there were when the index was last packed.
+    /// Number of words when the index was last packed.
     packed_words: usize,
-    /// The tool that writes each kind of file, looked up when first needed.
+    /// Tool that writes each kind of file, computed on first use.
     pub(super) file_writers: Vec<OnceLock<Option<u32>>>,
     /// Whether such a tool is added to results.
     pub(super) adds_file_writers: bool,
     writer: Writer,
 }
 
-/// That a tool has a word.
+/// Occurrence of a term in a tool.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Posting {
     pub(super) slot: u32,
-    /// What the word says about the tool, from 0 to 1.
+    /// Weight of the term for the tool, from 0 to 1.
     pub(super) weight: f32,
 }
 
-/// A tool that is indexed.
 #[derive(Debug)]
 pub(super) struct Tool {
     pub(super) name: ExposedName,
     pub(super) reference: ToolRef,
-    /// The same for tools with the same bare name, whatever their server.
+    /// Hash of the bare name: equal for namesakes on all servers.
     pub(super) likeness: u64,
 }
 
-/// The tools of one server. The first slot is that of its instructions.
+/// Tools of one server. The first slot is for its instructions.
 #[derive(Debug)]
 pub(super) struct Segment {
     pub(super) server: ServerName,
     pub(super) start: u32,
-    /// How many slots it uses, with the first.
+    /// Number of used slots, including the first.
     pub(super) length: u32,
-    /// How many slots belong to it. Those that it does not use have no score.
+    /// Number of reserved slots. Unused ones have no score.
     pub(super) capacity: u32,
-    /// Every term that one of its slots has.
+    /// All terms of its slots.
     terms: Vec<u32>,
     source: Option<Source>,
 }
 
-/// Where a segment comes from. That the lists are held makes sure that no other list has their address.
+/// Origin of a segment. Holding the lists ensures that no new list reuses their address.
 #[derive(Debug, PartialEq)]
 struct Source {
     tools: Held<ServerTools>,
@@ -83,7 +80,7 @@ struct Source {
     withheld: Vec<usize>,
 }
 
-/// Something shared that is the same only if it is the very same.
+/// Shared value that is compared by address.
 #[derive(Debug)]
 struct Held<T: ?Sized>(Arc<T>);
 
@@ -100,7 +97,7 @@ impl Default for Index {
 }
 
 impl Index {
-    /// An index with no tools.
+    /// Creates an empty index.
     pub fn new() -> Self {
         let mut index = Self {
             vocabulary: Vocabulary::default(),
@@ -120,24 +117,24 @@ impl Index {
         index
     }
 
-    /// Answers with matching tools only, without the tool that writes a file that the question names. For measuring.
+    /// Disables adding the tool that writes the file named in a query. For measurements.
     #[must_use]
     pub fn without_file_writers(mut self) -> Self {
         self.adds_file_writers = false;
         self
     }
 
-    /// How many tools there are.
+    /// Number of indexed tools.
     pub fn len(&self) -> usize {
         self.tools
     }
 
-    /// Whether there are none.
+    /// Whether no tools are indexed.
     pub fn is_empty(&self) -> bool {
         self.tools == 0
     }
 
-    /// Makes it an index of this catalogue. Servers that have not changed since cost a comparison.
+    /// Synchronizes the index with this catalogue. An unchanged server costs one comparison.
     pub fn update(&mut self, catalog: &Catalog) {
         let servers = catalog.servers();
         let is_gone = |segment: &Segment| {
@@ -167,7 +164,7 @@ impl Index {
         }
     }
 
-    /// Makes these the tools of a server.
+    /// Replaces the tools of a server.
     pub fn replace<'a>(
         &mut self,
         server: &ServerName,
@@ -177,7 +174,7 @@ impl Index {
         self.write(server, instructions, documents, None);
     }
 
-    /// Forgets a server.
+    /// Removes a server and its tools.
     pub fn remove(&mut self, server: &ServerName) {
         if let Ok(position) = self.position(server) {
             let segment = self.segments.remove(position);
@@ -188,19 +185,19 @@ impl Index {
         }
     }
 
-    /// The tools that have a term, and what it says about each.
+    /// Returns the postings of a term.
     pub(super) fn postings(&self, term: u32) -> &[Posting] {
         self.postings
             .get(term as usize)
             .map_or(&[], |postings| postings)
     }
 
-    /// The term of a word by its number in the vocabulary.
+    /// Converts the number of a word in the vocabulary to a term.
     pub(super) fn term(number: u32) -> u32 {
         first_word().saturating_add(number)
     }
 
-    /// The slots of tools that may have that name, exposed or bare; lower-case.
+    /// Returns the slots of tools that may have this lower-case name, exposed or bare.
     pub(super) fn named(&self, name: &str) -> &[u32] {
         self.names
             .get(&likeness(name))
@@ -253,7 +250,7 @@ impl Index {
         self.pack_if_idle();
     }
 
-    /// Finds room for a segment: where it is, or behind all others.
+    /// Allocates slots for a segment: in place if they fit, else at the end.
     fn place(&mut self, segment: &mut Segment, length: usize) {
         segment.length = to_u32(length);
         if length > segment.capacity as usize {
@@ -292,7 +289,7 @@ impl Index {
         }
     }
 
-    /// Takes everything of a segment out of the index, and leaves its slots.
+    /// Removes all entries of a segment and keeps its slots.
     fn clear(&mut self, segment: &Segment) {
         let range = segment.start..segment.start + segment.length;
         for term in &segment.terms {
@@ -317,7 +314,7 @@ impl Index {
         }
     }
 
-    /// So that a mistyped word may be corrected to one that no tool has, but others that mean the same.
+    /// Adds all synonyms, so that a typo can be corrected to a word whose synonyms occur in tools.
     fn learn_synonyms(&mut self) {
         for word in Lexicon::get().grouped_words() {
             self.vocabulary.number(word);
@@ -339,7 +336,7 @@ impl Index {
         }
     }
 
-    /// Drops slots of no segment and words of no tool.
+    /// Drops slots without a segment and words without a tool.
     pub(super) fn pack(&mut self) {
         let mut old = std::mem::take(self);
         self.adds_file_writers = old.adds_file_writers;
@@ -409,14 +406,14 @@ impl Source {
     }
 }
 
-/// Segments begin at multiples of this, so that scores can be looked over in registers.
+/// Segments start at multiples of this, so that scores can be scanned with SIMD.
 pub(super) const LANES: usize = 8;
 
 fn rounded_up(slots: u32) -> u32 {
     slots.next_multiple_of(to_u32(LANES))
 }
 
-/// The term of the first word; those before are groups.
+/// First term that is a word; lower ones are synonym groups.
 fn first_word() -> u32 {
     to_u32(Lexicon::get().groups())
 }
@@ -429,7 +426,7 @@ fn names_of(tool: &Tool) -> [u64; 2] {
     [likeness(&tool.name.as_str().to_lowercase()), tool.likeness]
 }
 
-/// Slots and words are far fewer than that: servers, tools and what is read of each are bounded.
+/// Cannot overflow: servers, tools and indexed texts are bounded.
 pub(super) fn to_u32(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

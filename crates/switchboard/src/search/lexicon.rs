@@ -1,7 +1,7 @@
-//! What is known of words before any tool is: which say nothing, which say little, and which mean the same.
+//! Stop words, weak words and synonyms.
 //!
-//! Owns the word lists and the table of synonyms, read once. It is general knowledge of English, and of Chinese as far
-//! as many servers are described in it; it must not know a server or a set of tools.
+//! Word lists and the synonym table, parsed once. General knowledge of English, and of Chinese, in which many servers
+//! are described; independent of any server or set of tools.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use foldhash::quality::RandomState;
 use super::text::Splitter;
 use super::written_file::{FILE_VERBS, FileVerb};
 
-/// Words that stand in every question and in every description.
+/// Stop words: common in every query and description.
 const SAYS_NOTHING: &str = "a about above after again against all also am an and any are as at based be because been
     before below between both but by can could did do does doing don down during each few for from further give had
     has have having he help her here hers him his how i if in into is it its just know let like may me might more most
@@ -20,64 +20,63 @@ const SAYS_NOTHING: &str = "a about above after again against all also am an and
     until up upon us use used using very via want was we were what when where which while who whom whose why will with
     within would you your yours yourself";
 
-/// Words that ask for something, or that nearly every task has in it. They count for less.
+/// Weak words: requests and words of nearly every task. They have a lower weight.
 const SAYS_LITTLE: &str = "add analysis analyze best check comprehensive content create current data day describe
     detail document explain file find first full generate get good include info information input key last latest list
     look main make month name new next number open output people perform person plan provide read recent recommend
     related report result save search set show start suggest summarize summary text thing time today top type value
     way week work write year";
 
-/// Parts of a server's name that tell it from no other.
+/// Parts of server names that do not distinguish servers.
 const SAYS_SERVER: &str = "mcp server tool api";
 
 static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| Lexicon::read(include_str!("synonyms.txt")));
 
-/// The word lists and the table.
+/// Word lists and synonym table.
 #[derive(Debug)]
 pub(super) struct Lexicon {
     entries: HashMap<Box<str>, Entry, RandomState>,
     groups: usize,
 }
 
-/// What is known of a word.
+/// Properties of a word.
 #[derive(Debug, Default)]
 pub(super) struct Entry {
-    /// It stands everywhere.
+    /// Stop word.
     pub(super) says_nothing: bool,
-    /// It stands in most questions.
+    /// Weak word, common in queries.
     pub(super) says_little: bool,
-    /// Every server has it in its name.
+    /// Common part of server names.
     pub(super) says_server: bool,
-    /// What it says about a file named after it.
+    /// Whether it is a verb of writing or reading a file.
     pub(super) file_verb: Option<FileVerb>,
-    /// The groups of words that mean the same.
+    /// Synonym groups that contain the word.
     pub(super) groups: Vec<u16>,
-    /// What somebody who writes it may need.
+    /// Related words that a query with this word may need.
     pub(super) leads_to: Vec<Box<str>>,
 }
 
 impl Lexicon {
-    /// The one there is.
     pub(super) fn get() -> &'static Self {
         &LEXICON
     }
 
-    /// What is known of a stemmed word.
+    /// Returns the properties of a stemmed word.
     pub(super) fn entry(&self, word: &str) -> Option<&Entry> {
         self.entries.get(word)
     }
 
-    /// The groups a stemmed word is in.
+    /// Returns the synonym groups of a stemmed word.
     pub(super) fn groups_of(&self, word: &str) -> &[u16] {
         self.entry(word).map_or(&[], |entry| &entry.groups)
     }
 
-    /// How many groups there are.
+    /// Number of synonym groups.
     pub(super) fn groups(&self) -> usize {
         self.groups
     }
 
-    /// Every word that is in a group, in no order.
+    /// All words with synonyms, in arbitrary order.
     pub(super) fn grouped_words(&self) -> impl Iterator<Item = &str> {
         self.entries
             .iter()
@@ -122,7 +121,7 @@ impl Lexicon {
     }
 
     fn add_group(&mut self, line: &str) {
-        // The table is part of the program and has some hundred lines.
+        // Cannot overflow: the table is part of the program and has a few hundred lines.
         let Ok(group) = u16::try_from(self.groups) else {
             return;
         };

@@ -1,26 +1,26 @@
-//! The index that a host keeps of its catalogue.
+//! Live search index of a host's catalogue.
 //!
-//! Owns when the index is brought up to date: when somebody searches, and the catalogue is not the one of last time.
-//! Searches run side by side; one that finds the catalogue changed makes the others wait for as long as that takes.
+//! The index is updated lazily: on a search, if the catalogue has changed since the last one. Searches run
+//! concurrently; one that has to update the index blocks the others.
 
 use std::sync::{Arc, RwLock, Weak};
 
 use super::{Hit, Index};
 use crate::catalog::Catalog;
 
-/// An index and the catalogue it is of; nothing until somebody searches, because even an empty index knows all synonyms.
+/// The index and its catalogue; empty until the first search, because even an empty index holds all synonyms.
 #[derive(Debug, Default)]
 pub(crate) struct LiveIndex(RwLock<Option<IndexedCatalog>>);
 
 #[derive(Debug, Default)]
 struct IndexedCatalog {
     index: Index,
-    /// Weak, so that an old catalogue can go; its address is not used again as long as this is here.
+    /// Weak, so that an old catalogue can be freed; its address is not reused while this exists.
     catalog: Weak<Catalog>,
 }
 
 impl LiveIndex {
-    /// The tools of this catalogue that answer a question best.
+    /// Returns the tools of this catalogue that match a query best.
     pub(crate) fn search(&self, catalog: &Arc<Catalog>, query: &str, limit: usize) -> Vec<Hit> {
         if let Ok(state) = self.0.read()
             && let Some(state) = &*state
@@ -29,7 +29,7 @@ impl LiveIndex {
             return state.index.search(query, limit);
         }
         let mut state = self.0.write().unwrap_or_else(|poisoned| {
-            // An update that did not come to its end has left half an index behind.
+            // A panic during an update left a partial index.
             let mut state = poisoned.into_inner();
             *state = None;
             self.0.clear_poison();

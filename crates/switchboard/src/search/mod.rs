@@ -1,8 +1,7 @@
-//! Tool search: which of many tools does somebody mean.
+//! Full-text search over the tools of all servers.
 //!
-//! Owns an index over names, titles, descriptions, parameters, servers and their instructions, and the order in which
-//! it answers a question. It is fed with snapshots of the catalogue and knows no connection; it reads no file and waits
-//! for nothing.
+//! Index over names, titles, descriptions, parameters, servers and their instructions, and the ranking of results. Fed
+//! with catalogue snapshots; no I/O and no connection state.
 //!
 //! ```
 //! use switchboard::search::{Document, Index};
@@ -17,14 +16,14 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | [`Index`] | postings by word, one segment for each server; `search` is in `rank` |
-//! | [`Document`] | the texts of one tool |
-//! | `text` | what a word is |
-//! | `lexicon`, `synonyms.txt` | what is known of words: which say little, which mean the same |
-//! | `vocabulary` | the words of the tools, and what a mistyped one stands for |
-//! | `query`, `written_file` | a question taken apart, and the file it wants written |
-//! | `writer` | how much a word says about a tool |
-//! | `live` | the index that a host keeps of its catalogue |
+//! | [`Index`] | postings by word, one segment per server; `search` is in `rank` |
+//! | [`Document`] | texts of one tool |
+//! | `text` | tokenizer and stemmer |
+//! | `lexicon`, `synonyms.txt` | stop words, weak words, synonyms |
+//! | `vocabulary` | indexed words and typo correction |
+//! | `query`, `written_file` | query parser; the file that a query wants written |
+//! | `writer` | term weights (BM25F) |
+//! | `live` | live index of a host's catalogue |
 
 mod document;
 mod index;

@@ -1,58 +1,56 @@
-//! A question, taken apart: the words that count and how much, the names in it, and the file it wants written.
+//! Query parser: weighted words, tool names, and the file that the query wants written.
 //!
-//! Owns what a question is. It knows no tools; how words become scores is the index's business.
+//! Independent of the indexed tools; `rank` turns words into scores.
 
 use super::document::beginning;
 use super::lexicon::Lexicon;
 use super::text::{Shape, Splitter};
 use super::written_file::{FileFinder, WrittenFile};
 
-/// The most of a question that is read, in bytes. A page of text is no question any more.
+/// Maximum length of a query, in bytes.
 const MAX_QUERY: usize = 4 * 1024;
 
-/// The most different words that are looked up.
+/// Maximum number of distinct words.
 const MAX_WORDS: usize = 96;
 
-/// The most names that are looked up.
+/// Maximum number of names.
 const MAX_NAMES: usize = 16;
 
-/// The longest name that is looked up, in bytes.
+/// Maximum length of a name, in bytes.
 const MAX_NAME: usize = 200;
 
-/// A question with at most so many words is one that somebody is typing.
+/// Maximum number of words in a query that may still be being typed.
 const FEW_WORDS: usize = 4;
 
-/// How much a word counts that most questions have in them.
+/// Weight of a weak word.
 const LITTLE: f32 = 0.5;
 
-/// What begins a list of tools that are wanted by name.
+/// Prefix of a list of tools by name.
 const SELECT: &str = "select:";
 
-/// A question.
 #[derive(Debug, Default)]
 pub(super) struct Query {
-    /// The words that count, each once, in the order of the question.
+    /// Distinct words that count, in query order.
     pub(super) words: Vec<Word>,
-    /// Neighbouring words, written as one.
+    /// Adjacent words joined into one.
     pub(super) pairs: Vec<Word>,
-    /// Lower-case texts that may be names of tools.
+    /// Lower-case texts that may be tool names.
     pub(super) names: Vec<String>,
-    /// The file it wants written, if it names one.
+    /// File that the query wants written, if it names one.
     pub(super) written_file: Option<WrittenFile>,
 }
 
-/// A word of a question.
+/// A word of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Word {
-    /// The word without its ending.
+    /// Stemmed form.
     pub(super) stem: Box<str>,
-    /// How much it counts.
     pub(super) weight: f32,
-    /// Whether it is capitalized in the middle of a sentence, as names are. A name is never corrected to another word.
+    /// Capitalized within a sentence, like a name. Names are never corrected to another word.
     pub(super) is_name: bool,
 }
 
-/// The names of a question that is a list of names, in its order.
+/// Returns the names of a `select:` query, in order; `None` for any other query.
 pub(super) fn selected(query: &str) -> Option<impl Iterator<Item = &str>> {
     let names = query.trim_start().strip_prefix(SELECT)?;
     let names = names.split([',', ' ', '\n']).map(str::trim);
@@ -60,7 +58,6 @@ pub(super) fn selected(query: &str) -> Option<impl Iterator<Item = &str>> {
 }
 
 impl Query {
-    /// Takes a question apart.
     pub(super) fn parse(text: &str) -> Self {
         let text = beginning(text, MAX_QUERY).trim();
         let mut reader = Reader::default();
@@ -75,7 +72,7 @@ impl Query {
         reader.finish()
     }
 
-    /// Whether it is so short that its words may be typed in half.
+    /// Whether it is so short that its words may be incomplete.
     pub(super) fn is_short(&self) -> bool {
         self.words.len() <= FEW_WORDS
     }
@@ -87,30 +84,30 @@ struct Reader {
     query: Query,
     counts: Vec<u16>,
     files: FileFinder,
-    /// The word before, if it counted.
+    /// Previous word, if it counted.
     before: Option<usize>,
-    /// The word before, whether it counted or not: "back up" is `backup`.
+    /// Previous word, even if it did not count: "back up" is `backup`.
     joined: String,
-    /// Where the current chunk stands among capitalized ones.
+    /// Capitalization of the current chunk.
     capitals: Capitals,
-    /// Whether a sentence has begun before the current chunk.
+    /// Whether the current chunk is not the first of its sentence.
     in_sentence: bool,
 }
 
-/// What capital letters say about a chunk of a question.
+/// Meaning of the capital letters of a chunk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Capitals {
-    /// It is an ordinary word, or the first of a sentence.
+    /// An ordinary word, or the first of a sentence.
     #[default]
     None,
-    /// It is a name.
+    /// A name.
     Name,
-    /// It is a part of a name of several words: the "New" of "New York".
+    /// Part of a name of several words: the "New" of "New York".
     PartOfName,
 }
 
 impl Reader {
-    /// Looks at the capital letters of a chunk and of the one after it.
+    /// Classifies a chunk by its capital letters and those of the next one.
     fn capitals(&mut self, chunk: &str, next: Option<&str>) {
         let goes_on = chunk.ends_with(char::is_alphanumeric);
         let is_part = goes_on && next.is_some_and(is_capitalized)
@@ -137,7 +134,7 @@ impl Reader {
             self.text("url");
             self.text(host.rsplit_once('.').map_or(host, |(name, _)| name));
         } else if is_path(core) {
-            // Folders and files have any name; what kind of file it is tells more.
+            // Names of folders and files are arbitrary; the file type says more.
             match extension(core) {
                 Some(extension) => {
                     self.files.file(&extension);
@@ -233,7 +230,7 @@ impl Reader {
     fn finish(self) -> Query {
         let mut query = self.query;
         for (word, count) in query.words.iter_mut().zip(&self.counts) {
-            // A word that comes twice counts a third more, one that comes a hundred times not twice.
+            // A repeated word counts a third more; the factor stays below 2.
             let count = f32::from(*count);
             word.weight *= 2.0 * count / (count + 1.0);
         }
@@ -243,7 +240,7 @@ impl Reader {
     }
 }
 
-/// Whether it begins like a name: one capital letter, then a small one. `HTTP` and `camelCase` do not.
+/// Whether it starts like a name: a capital letter, then a lower-case one. `HTTP` and `camelCase` do not.
 fn is_capitalized(chunk: &str) -> bool {
     let mut letters = chunk.chars().skip_while(|letter| !letter.is_alphanumeric());
     letters.next().is_some_and(char::is_uppercase) && letters.next().is_some_and(char::is_lowercase)
@@ -261,7 +258,7 @@ fn is_path(chunk: &str) -> bool {
         || matches!(chunk.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic())
 }
 
-/// The extension of a file's name, lower-case.
+/// Lower-case extension of a file name.
 fn extension(path: &str) -> Option<String> {
     let name = path.rsplit(['/', '\\']).next()?;
     let (_, extension) = name.rsplit_once('.')?;
@@ -270,7 +267,7 @@ fn extension(path: &str) -> Option<String> {
     (is_short && is_plain).then(|| extension.to_ascii_lowercase())
 }
 
-/// Whether it looks like a name that a program was given, and not like a word.
+/// Whether it looks like an identifier rather than a word.
 fn is_identifier(chunk: &str) -> bool {
     let inner = chunk.as_bytes().get(1..).unwrap_or_default();
     chunk.len() <= MAX_NAME
@@ -344,7 +341,7 @@ mod tests {
             ["taylor", "swift"]
         );
         assert_eq!(names("Translate this HTTP header"), Vec::<String>::new());
-        // The parts of a place are not words of the question.
+        // Parts of a place name are not words of the query.
         assert_eq!(words("hotels in New York"), "hotel york");
         assert_eq!(words("a new hotel"), "new hotel");
     }

@@ -1,8 +1,8 @@
-//! From a question to the tools that answer it best.
+//! Ranking: scores tools for a query and returns the best.
 //!
-//! Owns the order of results: BM25 over the terms of the question, then what stands beside a tool: its server's best,
-//! its server's instructions, namesakes on other servers. Equal scores are in the order of the catalogue, so that the
-//! same tools and the same question give the same list. It changes nothing in the index but the tools it has looked up for files to be written.
+//! BM25 over the terms of the query, adjusted by the server's best score, the server's instructions, and namesakes on
+//! other servers. Ties follow the catalogue order, so that the same tools and query always give the same list. Changes
+//! nothing in the index except for cached file writers.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -14,69 +14,69 @@ use super::query::{Query, selected};
 use super::written_file::WrittenFile;
 use crate::names::{ExposedName, ToolRef};
 
-/// How much a word counts that means the same as one of the question.
+/// Factor for synonyms of a query word.
 const SYNONYM: f32 = 0.6;
 
-/// How much a word counts that a word of the question leads to.
+/// Factor for words related to a query word.
 const LEADS_TO: f32 = 0.8;
 
-/// How much a word counts that the question has mistyped or typed in half.
+/// Factor for corrected or completed words.
 const GUESSED: f32 = 0.7;
 
-/// How much of the best score on a server goes to all tools of it that have any: what is needed together lies together.
+/// Share of a server's best score that goes to each of its matching tools: related tools are on one server.
 const SERVER: f32 = 0.3;
 
-/// How much of the score of a server's instructions goes to its tools.
+/// Share of the score of a server's instructions that goes to its tools.
 const INSTRUCTIONS: f32 = 0.2;
 
-/// What is left of a score for each better tool of the same name: what one server offers need not be offered twice.
+/// Factor per better tool of the same name: duplicates on other servers are less useful.
 const NAMESAKE: f32 = 0.8;
 
-/// The most tools that one search finds. Who wants more wants the catalogue.
+/// Maximum number of hits of one search.
 const MAX_HITS: usize = 1000;
 
-/// The weight of a word that is in the name of a tool, at least. A tool that writes files says so in its name.
+/// Minimum weight of a word in a tool's name. A tool that writes files says so in its name.
 const IN_NAME: f32 = 0.65;
 
-/// A shorter list has no place for a tool that the question does not ask for.
+/// Minimum limit at which a file writer is added to the results.
 const MIN_PLACES: usize = 3;
 
-/// The fewest characters of a word that is typed in half.
+/// Minimum length of an incomplete word.
 const MIN_START: usize = 3;
 
-/// A tool that was found.
+/// A tool found by a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
-    /// The name the model calls it by.
+    /// Exposed name.
     pub name: ExposedName,
-    /// The tool as the wire has it.
+    /// Server name and wire name.
     pub tool: ToolRef,
-    /// How well it fits; comparable within one list only. Never rises from one hit to the next.
+    /// Relevance; comparable within one list only. Never increases from one hit to the next.
     pub score: f32,
 }
 
-/// A tool that may be among the results.
+/// A candidate for the results.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     slot: u32,
     score: f32,
-    /// The place of its server among all. With the slot it makes the order of the catalogue.
+    /// Position of its server. Together with the slot it gives the catalogue order.
     server: u32,
-    /// The same for its namesakes.
+    /// Hash of the bare name: equal for namesakes.
     likeness: u64,
 }
 
 thread_local! {
-    /// One score for each slot of the index that is searched; here, so that it need not be allocated each time.
+    /// Reused buffer: one score per slot.
     static SCORES: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Index {
-    /// The tools that answer a question best, the best first.
+    /// Returns the tools that match a query best, best first.
     ///
-    /// A question may be a few keywords or several sentences. A tool that it names, by its exposed name, its bare name
-    /// or `server/tool`, comes first. `select:` and names with commas between them gets those tools and no others. There
-    /// are never more than a thousand hits.
+    /// A query may be a few keywords or several sentences. A tool that it names, by exposed name, bare name or
+    /// `server/tool`, comes first. `select:` with comma-separated names returns exactly those tools. Returns at most a
+    /// thousand hits.
     pub fn search(&self, query: &str, limit: usize) -> Vec<Hit> {
         let limit = limit.min(MAX_HITS);
         if limit == 0 {
@@ -104,7 +104,7 @@ impl Index {
         let mut seen = HashSet::new();
         let slots = names.flat_map(|name| {
             let mut slots = self.slots_named(&name.to_lowercase());
-            // Tools of one name come by their servers: the order in which servers connected is no order.
+            // Namesakes are sorted by server: the connection order is arbitrary.
             slots.sort_by_cached_key(|slot| self.tool(*slot).map(|tool| tool.reference.clone()));
             slots
         });
@@ -115,7 +115,7 @@ impl Index {
             .collect()
     }
 
-    /// Adds up what every term of the question says.
+    /// Adds up the weights of all terms of the query.
     fn score(&self, query: &Query, scores: &mut [f32]) {
         for (term, weight) in self.terms(query) {
             let postings = self.postings(term);
@@ -128,7 +128,7 @@ impl Index {
         }
     }
 
-    /// The terms of a question and how much each counts, in an order that the question alone decides.
+    /// Returns the weighted terms of a query, in an order that depends only on the query.
     fn terms(&self, query: &Query) -> Vec<(u32, f32)> {
         let lexicon = Lexicon::get();
         let mut terms: Vec<(u32, usize, f32)> = Vec::with_capacity(4 * query.words.len());
@@ -169,7 +169,7 @@ impl Index {
                 add(Self::term(number), pair.weight);
             }
         }
-        // A term that several words lead to counts as the strongest of them.
+        // A term reached through several words has the highest of their weights.
         terms.sort_unstable_by(|left, right| {
             (left.0.cmp(&right.0))
                 .then_with(|| right.2.total_cmp(&left.2))
@@ -183,7 +183,7 @@ impl Index {
             .collect()
     }
 
-    /// How many postings a word leads to, by itself or by others that mean the same.
+    /// Number of postings of a word and its synonyms.
     fn reach(&self, number: Option<u32>, word: &str) -> usize {
         let own = number.map_or(0, |number| self.postings(Self::term(number)).len());
         let groups = Lexicon::get().groups_of(word).iter();
@@ -192,7 +192,7 @@ impl Index {
             .sum::<usize>()
     }
 
-    /// What a word may stand for that leads to nothing.
+    /// Completes or corrects a word without postings.
     fn guess(&self, word: &str, is_short: bool) -> Option<u32> {
         let reach = |number: u32| {
             let word = self.vocabulary.word(number).unwrap_or_default();
@@ -204,10 +204,10 @@ impl Index {
         completed.or_else(|| self.vocabulary.correct(word, reach))
     }
 
-    /// How much it says that a tool has a term, by how many have it.
+    /// Inverse document frequency of a term.
     #[expect(
         clippy::cast_precision_loss,
-        reason = "there are far fewer tools than a float can count"
+        reason = "the number of tools is exact in an f32"
     )]
     fn rarity(&self, having: usize) -> f32 {
         let having = having as f32;
@@ -215,7 +215,7 @@ impl Index {
         (1.0 + (others + 0.5) / (having + 0.5)).ln()
     }
 
-    /// Puts the tools that the question names before all others.
+    /// Ranks the tools that the query names above all others.
     fn favour_named(&self, query: &Query, scores: &mut [f32]) {
         let mut named: Vec<u32> = (query.names.iter())
             .flat_map(|name| self.slots_named(name))
@@ -233,7 +233,7 @@ impl Index {
         }
     }
 
-    /// The slots of tools with that lower-case name: exposed, bare, `server/tool` or `server.tool`.
+    /// Returns the slots of tools with that lower-case name: exposed, bare, `server/tool` or `server.tool`.
     fn slots_named(&self, name: &str) -> Vec<u32> {
         let is = |own: &str, name: &str| own.to_lowercase() == name;
         let whole = self.named(name).iter().filter(|slot| {
@@ -258,7 +258,7 @@ impl Index {
         slots
     }
 
-    /// More tools with the best scores than are wanted, the best first.
+    /// Returns the best candidates in order, more than the limit.
     fn best(&self, scores: &mut [f32], limit: usize) -> Vec<Candidate> {
         let most = (4 * limit).max(64);
         let mut servers: Vec<Server> = Vec::with_capacity(self.segments.len());
@@ -267,7 +267,7 @@ impl Index {
             let Some(scores) = scores.get_mut(start..start + segment.capacity as usize) else {
                 continue;
             };
-            // The first slot is no tool's.
+            // The first slot is for the instructions.
             let instructions = scores.first_mut().map(std::mem::take).unwrap_or_default();
             let best = highest(scores);
             if best > 0.0 {
@@ -279,7 +279,7 @@ impl Index {
                 });
             }
         }
-        // So many servers have a tool that is at least as good, so nothing below it can be among the results.
+        // At least this many servers have a tool with this score, so lower ones cannot be among the results.
         let mut least = f32::MIN_POSITIVE;
         if servers.len() > most {
             let mut bests: Vec<f32> = servers.iter().map(|server| server.best).collect();
@@ -317,11 +317,11 @@ impl Index {
         pool
     }
 
-    /// Chooses from candidates in order, each namesake of a chosen one for less.
+    /// Selects the results in order; each namesake of a selected tool is marked down.
     fn spread(mut candidates: Vec<Candidate>, limit: usize) -> Vec<Candidate> {
         let mut chosen: Vec<Candidate> = Vec::with_capacity(limit.min(candidates.len()));
         while chosen.len() < limit {
-            // The first of the highest: candidates are in order, and those that were marked down come after.
+            // The first of the highest: candidates are sorted, and marked-down ones come after.
             let mut best: Option<(usize, f32)> = None;
             for (place, candidate) in candidates.iter().enumerate() {
                 if best.is_none_or(|(_, score)| candidate.score > score) {
@@ -342,7 +342,7 @@ impl Index {
         chosen
     }
 
-    /// Gives the last place to the tool that writes the file that the question names, unless it is there already.
+    /// Puts the tool that writes the query's file in the last place, unless it is already in the results.
     fn with_file_writer(
         &self,
         mut chosen: Vec<Candidate>,
@@ -371,7 +371,7 @@ impl Index {
         chosen
     }
 
-    /// The tool that writes such files best: it has all words of the kind, one of them in its name.
+    /// Returns the best tool for writing such files: it has all words of the kind, one of them in its name.
     fn writer_of(&self, file: WrittenFile) -> Option<u32> {
         *self.file_writers.get(file.place())?.get_or_init(|| {
             let words = file.words();
@@ -424,17 +424,17 @@ impl Index {
     }
 }
 
-/// A server with tools that have any score.
+/// A server with matching tools.
 struct Server {
-    /// Its place among all.
+    /// Position in the list of segments.
     place: u32,
-    /// What each of its tools gets for being there.
+    /// Bonus for each of its matching tools.
     share: f32,
-    /// The highest score with that.
+    /// Highest score including the bonus.
     best: f32,
 }
 
-/// Keeps so many of the best and tells the least score among them.
+/// Truncates to the best `most` candidates; returns the lowest score among them.
 fn keep_best(pool: &mut Vec<Candidate>, most: usize) -> f32 {
     if pool.len() <= most {
         return f32::MIN_POSITIVE;
@@ -449,7 +449,7 @@ fn by_score(left: &Candidate, right: &Candidate) -> Ordering {
         .then((left.server, left.slot).cmp(&(right.server, right.slot)))
 }
 
-/// The highest of some scores, looked over in registers.
+/// Maximum of the scores, written for SIMD.
 fn highest(scores: &[f32]) -> f32 {
     let higher = |left: f32, right: f32| if left > right { left } else { right };
     let mut lanes = [0.0_f32; LANES];

@@ -1,4 +1,4 @@
-//! What is found, and that it is the same however the index came about.
+//! Search results, and their independence of the index's history.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::catalog::{
 use crate::json::SharedJson;
 use crate::names::ServerName;
 
-/// A server: its name, its instructions, and its tools with what they do.
+/// A server: name, instructions, and tools with descriptions.
 type Server = (
     &'static str,
     &'static str,
     &'static [(&'static str, &'static str)],
 );
 
-/// A small world in which every question of the tests has an answer.
+/// Fixture in which every query of the tests has an answer.
 const SERVERS: &[Server] = &[
     (
         "github",
@@ -131,7 +131,7 @@ fn typing_mistakes_and_half_words_are_forgiven() {
     check_first("crate pull reqest", "github/createPullRequest");
     check_first("presentaton", "office/create_presentation");
     check_first("presen", "office/create_presentation");
-    // Corrected to a word that no tool has, and found by one that means the same.
+    // Corrected to a word that no tool has, then found through a synonym.
     check_first("fodler", "files/list_directory");
 }
 
@@ -207,7 +207,7 @@ fn words_lead_to_tools_and_a_file_to_the_tool_that_writes_it() {
         "Read /home/me/a.xlsx and close every issue in it",
         &["office/excel_read_sheet", "tracker/close_issue"],
     );
-    // It takes no place of what was asked for, and can be left out.
+    // It does not displace matching tools, and can be disabled.
     let query = "Put the weather into /home/me/weather.md";
     assert_eq!(names(&world().search(query, 1)), ["sky/get_weather"]);
     let mut index = Index::new();
@@ -245,7 +245,7 @@ fn other_forms_of_a_word_are_found() {
     ] {
         assert_eq!(first(query).as_deref(), Some(expected), "{query}");
     }
-    // A name is not a typing mistake, and the parts of one are not words of the question.
+    // A name is not a typo, and parts of a name are not words of the query.
     assert_eq!(first("the weather in New York"), None);
     assert_eq!(first("songs of Multiplx"), None);
     assert_eq!(first("multiplx 3 by 4").as_deref(), Some("desk/multiply"));
@@ -303,7 +303,7 @@ fn selected_namesakes_come_in_the_order_of_their_servers() {
             let tools = ["read", "Read", "other"].map(|tool| document(server, tool, "reads"));
             index.replace(&server.into(), "", tools);
         }
-        // Slots that were freed are used again, in whatever order.
+        // Freed slots are reused in arbitrary order.
         index.replace(
             &servers[0].into(),
             "",
@@ -371,7 +371,7 @@ fn hostile_questions_are_cut() {
     }
 }
 
-/// A server's tools as the host has them.
+/// Builds a server's tools as the host does.
 fn listed(server: &ServerName, tools: &[(&str, &str)]) -> Arc<ServerTools> {
     let tools: Vec<serde_json::Value> = tools
         .iter()
@@ -450,7 +450,7 @@ fn what_a_host_keeps_is_of_the_catalogue_at_hand() {
     }
 }
 
-/// What may happen to an index.
+/// A change to an index.
 #[derive(Debug, Clone)]
 enum Change {
     Replace(u8, Vec<(String, String)>),

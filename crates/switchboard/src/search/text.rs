@@ -1,22 +1,22 @@
-//! From text to words: identifiers are split, words are stemmed, text without spaces is cut into pairs.
+//! Tokenizer: splits identifiers, stems words, and splits text without spaces into pairs.
 //!
-//! Owns what a word is, the same for tools and for questions. It keeps nothing and must not know what words mean.
+//! Used for tools and queries alike. Stateless, and independent of the meaning of words.
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-/// A longer run of letters is no word of anybody: it is a key, a hash or a picture.
+/// Maximum length of a word, in bytes; longer runs are keys, hashes or encoded images.
 const MAX_WORD: usize = 40;
 
-/// What a word is to the text it stands in.
+/// Relation of a word to the text it comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// A word, or a part of an identifier.
     Part,
-    /// All of an identifier that has been split into parts as well.
+    /// A whole identifier that is also split into parts.
     Whole,
 }
 
-/// Splits text into words. The buffers are kept from one text to the next.
+/// Splits text into words. Reuses its buffers.
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
     word: String,
@@ -28,13 +28,13 @@ enum Class {
     Lower,
     Upper,
     Digit,
-    /// A character of a script that is written without spaces, or with few.
+    /// A character of a script written without spaces, or with few.
     Dense,
     Other,
 }
 
 impl Splitter {
-    /// Calls `emit` with every word, lower-case and stemmed, in order. One-letter words say nothing and are left out.
+    /// Calls `emit` with every word, lower-case and stemmed, in order. Skips one-letter words.
     pub(super) fn split(&mut self, text: &str, mut emit: impl FnMut(&str, Shape)) {
         let mut rest = text;
         while let Some(start) = rest.find(|character| class(character) != Class::Other) {

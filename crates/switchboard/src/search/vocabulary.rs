@@ -1,7 +1,6 @@
-//! The words that the indexed tools have, and which of them a mistyped or half-typed word may stand for.
+//! Vocabulary of the indexed words, with correction of typos and completion of prefixes.
 //!
-//! Owns the numbering of words. A word keeps its number until the index is packed; whether any tool still has it is
-//! the index's business.
+//! A word has the same number until the index is packed; the index knows whether a tool still contains it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -9,13 +8,13 @@ use std::sync::Arc;
 
 use foldhash::quality::RandomState;
 
-/// The shortest and longest word that a mistyped one is compared with, in bytes.
+/// Length range of words that are compared for typos, in bytes.
 const COMPARED: std::ops::RangeInclusive<usize> = 4..=24;
 
-/// From this length on a word may have two letters wrong.
+/// Minimum length of a word in which two typos are allowed.
 const LONG: usize = 8;
 
-/// The fewest letters that are left of a word without its ending, and the most that an ending has.
+/// Minimum length of a stem, and maximum length of an ending.
 const MIN_STEM: usize = 5;
 const MAX_ENDING: usize = 7;
 
@@ -28,20 +27,20 @@ const RELATED_OF: usize = 2;
 pub(super) struct Vocabulary {
     numbers: HashMap<Arc<str>, u32, RandomState>,
     words: Vec<Arc<str>>,
-    /// The same in order, for words that are typed in half.
+    /// Sorted, for completing prefixes.
     ordered: BTreeMap<Arc<str>, u32>,
-    /// Words by what is left of them without one of their letters: two words that are one typing mistake apart have
-    /// such a rest in common. By hash; whoever looks here compares the words themselves.
+    /// Words by the hash of the word with one letter deleted: two words one typo apart share such a deletion. Callers
+    /// must compare the words themselves.
     rests: HashMap<u64, Vec<u32>, RandomState>,
 }
 
 impl Vocabulary {
-    /// The number of a word.
+    /// Returns the number of a known word.
     pub(super) fn get(&self, word: &str) -> Option<u32> {
         self.numbers.get(word).copied()
     }
 
-    /// The number of a word, a new one if need be.
+    /// Returns the number of a word and adds it if new.
     pub(super) fn number(&mut self, word: &str) -> u32 {
         if let Some(number) = self.numbers.get(word) {
             return *number;
@@ -57,18 +56,17 @@ impl Vocabulary {
         number
     }
 
-    /// The word of a number.
+    /// Returns the word with that number.
     pub(super) fn word(&self, number: u32) -> Option<&str> {
         self.words.get(number as usize).map(|word| &**word)
     }
 
-    /// How many words there are.
     pub(super) fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// The likeliest word that a mistyped one stands for, of those that `weight` gives anything: fewest mistakes, then
-    /// most weight, then first in the alphabet.
+    /// Corrects a typo. Of the words with a positive `weight`: fewest edits, then highest weight, then alphabetical
+    /// order.
     pub(super) fn correct(&self, word: &str, weight: impl Fn(u32) -> usize + Copy) -> Option<u32> {
         let allowed = if word.len() < LONG { 1 } else { 2 };
         let mut best: Option<(usize, std::cmp::Reverse<usize>, &str, u32)> = None;
@@ -92,7 +90,7 @@ impl Vocabulary {
             .or_else(|| self.related(word, weight))
     }
 
-    /// The longest known word that this one begins with. A mistake in an ending keeps it from being taken off.
+    /// Returns the longest known prefix of a word. A typo in an ending prevents stemming.
     fn shortened(&self, word: &str, weight: impl Fn(u32) -> usize) -> Option<u32> {
         let shortest = word.len().saturating_sub(MAX_ENDING).max(MIN_STEM);
         let starts = (shortest..word.len()).rev();
@@ -101,8 +99,8 @@ impl Vocabulary {
             .find(|number| weight(*number) > 0)
     }
 
-    /// The word that shares the longest beginning with this one, most of both: `multiplication` is `multiply`. Then most
-    /// weight, then first in the alphabet.
+    /// Returns the word with the longest common prefix that covers most of both: `multiplication` gives `multiply`.
+    /// Then highest weight, then alphabetical order.
     fn related(&self, word: &str, weight: impl Fn(u32) -> usize) -> Option<u32> {
         let start = word.get(..MIN_STEM).filter(|_| word.is_ascii())?;
         let candidates = self
@@ -126,18 +124,18 @@ impl Vocabulary {
         candidates.reduce(better).map(|(.., number)| number)
     }
 
-    /// The words that begin like this, in the order of the alphabet.
+    /// Words with that prefix, in alphabetical order.
     fn beginning_with<'a>(&'a self, start: &'a str) -> impl Iterator<Item = (&'a str, u32)> {
         let from = (Bound::Included(start), Bound::Unbounded);
-        let begun = self.ordered.range::<str, _>(from);
-        begun
+        let matching = self.ordered.range::<str, _>(from);
+        matching
             .map(|(word, number)| (&**word, *number))
             .take_while(move |(word, _)| word.starts_with(start))
     }
 
-    /// The word with the most weight that begins like this; the first of the alphabet among equals.
+    /// Returns the word with that prefix and the highest weight; the first in alphabetical order among equals.
     pub(super) fn complete(&self, start: &str, weight: impl Fn(u32) -> usize) -> Option<u32> {
-        /// How many words are looked at.
+        /// Maximum number of words compared.
         const MOST: usize = 64;
         self.beginning_with(start)
             .map(|(_, number)| (weight(number), number))
@@ -148,7 +146,7 @@ impl Vocabulary {
     }
 }
 
-/// Hashes of the word and of what is left of it without one letter.
+/// Emits hashes of the word and of all its one-letter deletions.
 fn for_each_rest(word: &str, mut emit: impl FnMut(u64)) {
     let is_compared = COMPARED.contains(&word.len())
         && word.is_ascii()
@@ -159,8 +157,8 @@ fn for_each_rest(word: &str, mut emit: impl FnMut(u64)) {
     emit(hash(word.bytes()));
     for left_out in 0..word.len() {
         let bytes = word.bytes().enumerate();
-        let kept = bytes.filter(|(position, _)| *position != left_out);
-        emit(hash(kept.map(|(_, byte)| byte)));
+        let rest = bytes.filter(|(position, _)| *position != left_out);
+        emit(hash(rest.map(|(_, byte)| byte)));
     }
 }
 
@@ -199,7 +197,7 @@ mod tests {
         check("repozitori", Some("repositori"));
         check("serach", Some("search"));
         check("weatheral", Some("weather"));
-        // Of two that are as near, the first of the alphabet.
+        // Of two equally near words, the first in alphabetical order.
         check("maal", Some("mail"));
         check("xyzzy", None);
         // Another ending of the same stem.

@@ -1,8 +1,7 @@
-//! How much a word says about a tool: BM25F over the parts of the tool, settled when the tool is indexed.
+//! Term weights of a tool: BM25F over its fields, computed at indexing time.
 //!
-//! Owns the weights of the parts. Lengths are compared with fixed ones, where the textbook has averages over all
-//! tools: so a tool weighs the same whatever stands beside it, and no other tool has to be touched when one changes.
-//! How rare a word is, is known when somebody asks.
+//! Field lengths are normalized by constants instead of averages over all tools, so that the weights of a tool do not
+//! depend on others and no other tool is touched when one changes. The rarity of a word is computed at query time.
 
 use std::mem;
 
@@ -13,22 +12,22 @@ use super::text::{Shape, Splitter};
 use super::vocabulary::Vocabulary;
 use crate::names::{ServerName, ToolRef};
 
-/// How soon more of the same word says nothing more.
+/// Saturation of repeated words (BM25 `k1`).
 const SATURATION: f32 = 1.2;
 
-/// How much a pair of neighbours in a name counts, written as one word.
+/// Weight of two adjacent words of a name, joined into one.
 const PAIR: f32 = 2.0;
 
-/// The longest name that is read, in bytes.
+/// Maximum length of a name, in bytes.
 const MAX_NAME: usize = 256;
 
-/// How a part of a tool counts.
+/// BM25F parameters of a field.
 struct Field {
-    /// How much a word counts that stands in it once.
+    /// Weight of one occurrence.
     weight: f32,
-    /// How much its length matters, from 0 to 1.
+    /// Strength of length normalization, from 0 to 1 (BM25 `b`).
     by_length: f32,
-    /// The length at which a word counts as it is.
+    /// Length at which a word has its plain weight.
     length: f32,
 }
 
@@ -43,30 +42,30 @@ impl Field {
     const INSTRUCTIONS: Self = Self { weight: 1.0, by_length: 0.75, length: 50.0 };
 }
 
-/// Turns tools into postings. Its buffers are kept from one tool to the next.
+/// Turns tools into postings. Reuses its buffers.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     splitter: Splitter,
-    /// The terms of the part at hand, as often as they stand there.
+    /// Terms of the current field, with repetitions.
     terms: Vec<u32>,
-    /// The groups that these words are in.
+    /// Synonym groups of these terms.
     groups: Vec<u32>,
-    /// What each term comes to in the tool at hand; zero for those it has not.
+    /// Sum per term for the current tool; zero for absent terms.
     sums: Vec<f32>,
-    /// The terms it has.
+    /// Terms with a non-zero sum.
     touched: Vec<u32>,
 }
 
-/// What has been written of a server.
+/// Postings and tools of a server.
 #[derive(Debug, Default)]
 pub(super) struct Written {
-    /// Term, place in the segment, and what the term says.
+    /// Term, position in the segment, weight.
     pub(super) postings: Vec<(u32, u32, f32)>,
     pub(super) tools: Vec<Tool>,
 }
 
 impl Writer {
-    /// Writes the instructions of a server, which have the first place.
+    /// Indexes the instructions of a server, which take the first slot.
     pub(super) fn instructions(
         &mut self,
         vocabulary: &mut Vocabulary,
@@ -78,7 +77,7 @@ impl Writer {
         self.finish(0, written);
     }
 
-    /// Writes the next tool of a server.
+    /// Indexes the next tool of a server.
     pub(super) fn tool(
         &mut self,
         vocabulary: &mut Vocabulary,
@@ -114,7 +113,7 @@ impl Writer {
         self.weigh(field);
     }
 
-    /// Neighbouring words of a name are one word too: `mind_map` is found by `mindmap`.
+    /// Joins adjacent words of a name, so that `mindmap` finds `mind_map`.
     fn pairs(&mut self, vocabulary: &mut Vocabulary, name: &str) {
         let mut before = String::new();
         let mut pairs: Vec<u32> = Vec::new();
@@ -143,7 +142,7 @@ impl Writer {
         self.weigh(&Field::SERVER);
     }
 
-    /// Reads the words of a part that count.
+    /// Collects the terms of a field.
     fn read(&mut self, vocabulary: &mut Vocabulary, text: &str, counts: impl Fn(&str) -> bool) {
         let lexicon = Lexicon::get();
         let (terms, groups) = (&mut self.terms, &mut self.groups);
@@ -161,7 +160,7 @@ impl Writer {
     fn weigh(&mut self, field: &Field) {
         #[expect(
             clippy::cast_precision_loss,
-            reason = "a text of some kilobytes has few enough words"
+            reason = "the number of words in a few kilobytes is exact in an f32"
         )]
         let length = self.terms.len() as f32;
         let relative = 1.0 - field.by_length + field.by_length * length / field.length;
@@ -197,7 +196,7 @@ impl Writer {
     }
 }
 
-/// A number that is the same for the same lower-case name.
+/// Hash of a lower-case name.
 pub(super) fn likeness(name: &str) -> u64 {
     name.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)

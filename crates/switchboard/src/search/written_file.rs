@@ -1,13 +1,13 @@
-//! The file that a question wants written, and the tool that can write it.
+//! Detects the file that a query wants written, to add the tool that can write it.
 //!
-//! "Summarize this and save it as /tmp/report.docx" names what to summarize; the tool that writes a Word document is
-//! needed too, and few of its words are in the question. It gets the last place of the result. A path after a word like
-//! "save" is the only hint that is used. Dates, percentages, places and addresses were tried as hints too: in seven public
-//! query sets they added 140 tools to results, none of them right.
+//! "Summarize this and save it as /tmp/report.docx" names what to summarize; a tool that writes Word documents is
+//! needed as well, but shares few words with the query. It takes the last place of the results. The only hint used is a
+//! path after a verb like "save". Dates, percentages, places and addresses were tried as hints: in seven public query
+//! sets they added 140 tools to results, none of them right.
 
 use super::text::Splitter;
 
-/// What to search for to write a file, by its kind.
+/// Kind of file to write, as an index into [`KINDS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WrittenFile(u8);
 
@@ -25,10 +25,9 @@ const KINDS: [(&str, &str); 8] = [
 ];
 
 impl WrittenFile {
-    /// The number of kinds of files.
     pub(super) const COUNT: usize = KINDS.len();
 
-    /// The kind of a file with this extension.
+    /// Returns the kind for an extension.
     fn of(extension: &str) -> Self {
         let kind = KINDS
             .iter()
@@ -36,12 +35,12 @@ impl WrittenFile {
         Self(u8::try_from(kind.unwrap_or(0)).unwrap_or(0))
     }
 
-    /// The place in the table.
+    /// Index in the table.
     pub(super) fn place(self) -> usize {
         self.0.into()
     }
 
-    /// The stemmed words that the tool must have.
+    /// Stemmed words that the tool must have.
     pub(super) fn words(self) -> Vec<Box<str>> {
         let mut words = Vec::new();
         let phrase = KINDS.get(self.place()).map_or("", |(_, phrase)| phrase);
@@ -50,7 +49,7 @@ impl WrittenFile {
     }
 }
 
-/// What a verb says about the file after it.
+/// Direction of a file verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileVerb {
     /// The file is an output.
@@ -59,7 +58,7 @@ pub(super) enum FileVerb {
     Reads,
 }
 
-/// Verbs that tell outputs from inputs.
+/// Verbs that distinguish outputs from inputs.
 pub(super) const FILE_VERBS: [(FileVerb, &str); 2] = [
     (
         FileVerb::Writes,
@@ -71,7 +70,7 @@ pub(super) const FILE_VERBS: [(FileVerb, &str); 2] = [
     ),
 ];
 
-/// Looks for a file to be written, word by word.
+/// Finds a file to be written, word by word.
 #[derive(Debug, Default)]
 pub(super) struct FileFinder {
     writes: bool,
@@ -79,26 +78,26 @@ pub(super) struct FileFinder {
 }
 
 impl FileFinder {
-    /// Takes the next word of the question.
+    /// Handles the next word of the query.
     pub(super) fn word(&mut self, verb: Option<FileVerb>) {
         if let Some(verb) = verb {
             self.writes = verb == FileVerb::Writes;
         }
     }
 
-    /// Takes the path of a file.
+    /// Handles a file path.
     pub(super) fn file(&mut self, extension: &str) {
         if self.writes {
             self.found.get_or_insert_with(|| WrittenFile::of(extension));
         }
     }
 
-    /// Ends a sentence: its verb says nothing about the files of the next one.
+    /// Ends a sentence: its verb does not apply to files of the next one.
     pub(super) fn end_sentence(&mut self) {
         self.writes = false;
     }
 
-    /// The first file to be written, if any.
+    /// Returns the first file to be written, if any.
     pub(super) fn finish(self) -> Option<WrittenFile> {
         self.found
     }

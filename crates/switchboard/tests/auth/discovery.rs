@@ -31,7 +31,7 @@ async fn metadata_of_another_resource_is_not_used() {
     let error = refused(json!({}), json!({"resource": "https://evil.example/mcp"})).await;
     assert_eq!(
         error.to_string(),
-        "the metadata of the server is for another resource, https://evil.example/mcp"
+        "the server's metadata describes another resource, https://evil.example/mcp"
     );
 }
 

@@ -89,7 +89,7 @@ async fn whoever_insists_takes_nothing_else() {
     };
     let error = world.log_in(&world.server(settings)).await.unwrap_err();
     let expected = format!(
-        "{}/token gave a token that is not bound to the key",
+        "{}/token returned a token that is not bound to the key",
         world.issuer
     );
     assert_eq!(error.to_string(), expected);

@@ -32,7 +32,7 @@ async fn a_login_asks_for_what_was_agreed_to_and_for_what_is_wanted_now() {
     assert!(wants_more(&error), "{error}");
     assert_eq!(
         error.hint().as_deref(),
-        Some("log in to the server again to agree to more than so far")
+        Some("log in to the server again to grant more scopes")
     );
     // What else the server offers stays usable meanwhile.
     assert_eq!(state(&host), "connected");

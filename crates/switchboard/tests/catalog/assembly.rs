@@ -62,10 +62,7 @@ fn tools_are_found_by_every_way_to_write_them() {
     assert!(catalog.get(&reference).is_some());
 
     let ambiguous = catalog.find("my.server.go").expect_err("two tools");
-    assert_eq!(
-        ambiguous.to_string(),
-        "\"my.server.go\" may mean several tools"
-    );
+    assert_eq!(ambiguous.to_string(), "\"my.server.go\" is ambiguous");
     let both: Vec<_> = ["my/server.go", "my.server/go"]
         .map(|name| {
             catalog

@@ -85,7 +85,7 @@ fn roots_become_object_schemas() {
     check(
         &json!([]),
         &empty,
-        &["input schema at /: expected a schema, found a list"],
+        &["input schema at /: expected a schema, found an array"],
     );
     check(
         &json!(true),
@@ -113,7 +113,7 @@ fn roots_become_object_schemas() {
         &json!({"type": "string"}),
         &Value::Null,
         &[
-            "input schema at /: the arguments are to be of type \"string\", and only objects can be sent",
+            "input schema at /: the arguments have type \"string\", but only objects can be sent",
         ],
     );
     check(
@@ -125,7 +125,7 @@ fn roots_become_object_schemas() {
     check(
         &json!({"type": "object", "$ref": "#"}),
         &json!({"type": "object"}),
-        &["input schema at /: the reference \"#\" leads nowhere"],
+        &["input schema at /: the reference \"#\" has no target"],
     );
 }
 
@@ -147,7 +147,7 @@ fn combinators_at_the_root_are_flattened() {
         &json!({"type": "object", "properties": {"a": {}, "b": {}}}),
         &[
             "input schema at /: anyOf is not accepted at the root",
-            "input schema at /properties/b/$ref: the reference \"#/anyOf/0\" leads nowhere",
+            "input schema at /properties/b/$ref: the reference \"#/anyOf/0\" has no target",
         ],
     );
     check(
@@ -172,27 +172,27 @@ fn odd_keywords_are_repaired() {
         (
             json!("string"),
             json!({"type": "string"}),
-            format!("{at}: expected a schema, found a text"),
+            format!("{at}: expected a schema, found a string"),
         ),
         (
             json!({"type": "str"}),
             json!({"type": "string"}),
-            format!("{at}/type: there is no type \"str\""),
+            format!("{at}/type: unknown type \"str\""),
         ),
         (
             json!({"type": "uuid"}),
             json!({}),
-            format!("{at}/type: there is no type \"uuid\""),
+            format!("{at}/type: unknown type \"uuid\""),
         ),
         (
             json!({"type": []}),
             json!({}),
-            format!("{at}/type: there is no type []"),
+            format!("{at}/type: unknown type []"),
         ),
         (
             json!({"type": ["string", "any"]}),
             json!({"type": ["string"]}),
-            format!("{at}/type: there is no type \"any\""),
+            format!("{at}/type: unknown type \"any\""),
         ),
         (
             json!({"type": "array"}),
@@ -207,22 +207,22 @@ fn odd_keywords_are_repaired() {
         (
             json!({"required": true}),
             json!({}),
-            format!("{at}/required: required must be a list of texts"),
+            format!("{at}/required: required must be an array of strings"),
         ),
         (
             json!({"required": ["x", "x", 5]}),
             json!({"required": ["x"]}),
-            format!("{at}/required: required must be a list of different texts"),
+            format!("{at}/required: required must be an array of unique strings"),
         ),
         (
             json!({"enum": []}),
             json!({}),
-            format!("{at}/enum: enum must be a list with at least one value"),
+            format!("{at}/enum: enum must be a non-empty array"),
         ),
         (
             json!({"anyOf": []}),
             json!({}),
-            format!("{at}/anyOf: anyOf must be a list with at least one schema"),
+            format!("{at}/anyOf: anyOf must be a non-empty array of schemas"),
         ),
         (
             json!({"minimum": 1, "exclusiveMinimum": true}),
@@ -232,7 +232,7 @@ fn odd_keywords_are_repaired() {
         (
             json!({"description": 5}),
             json!({}),
-            format!("{at}/description: description must be a text"),
+            format!("{at}/description: description must be a string"),
         ),
         (
             json!({"properties": []}),
@@ -243,13 +243,13 @@ fn odd_keywords_are_repaired() {
             json!({"$ref": "https://example.com/x.json", "description": "d"}),
             json!({"description": "d"}),
             format!(
-                "{at}/$ref: the reference \"https://example.com/x.json\" leads out of the schema"
+                "{at}/$ref: the reference \"https://example.com/x.json\" points outside the schema"
             ),
         ),
         (
             json!({"$ref": "#/$defs/none"}),
             json!({}),
-            format!("{at}/$ref: the reference \"#/$defs/none\" leads nowhere"),
+            format!("{at}/$ref: the reference \"#/$defs/none\" has no target"),
         ),
         (
             json!({"description": "x\u{202e}y"}),

@@ -40,7 +40,7 @@ fn tools_come_by_name_from_all_pages_and_bad_ones_are_set_aside_alone() {
             "expected an object, found null",
             "page 3: missing field `tools`",
             "page 6: expected an object, found an array",
-            "ant: the server lists another tool of the same name before it",
+            "ant: the server already lists a tool of the same name",
         ]
     );
 }

@@ -1,8 +1,7 @@
-//! Opening an address in the user's browser.
+//! Opens a URL in the user's browser.
 //!
-//! Owns the choice of the program and the way it is started: by a vector of arguments and never through a shell, with
-//! `http` and `https` addresses only, in a process group of its own so that Ctrl-C here does not reach it, and with the
-//! part of the environment that a browser needs, which holds no token of anybody.
+//! Selects the program and spawns it without a shell, for `http` and `https` only, in its own process group so that
+//! Ctrl-C does not reach it, and with only the environment variables that a browser needs, so that no token leaks.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,31 +13,31 @@ use url::Url;
 /// The environment of the front end.
 pub(crate) type Variables = [(OsString, OsString)];
 
-/// A browser that was started.
+/// A spawned browser process.
 #[derive(Debug)]
 pub struct Opening(Child);
 
-/// Why no browser was opened.
+/// Cause of a failure to open a browser.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BrowserError {
-    /// Only pages of the web are opened.
-    #[error("only http and https addresses are opened in a browser, and this is {0}:")]
+    /// The scheme is not `http` or `https`.
+    #[error("only http and https URLs are opened in a browser, not {0}:")]
     Scheme(String),
-    /// There is no program to open it with.
-    #[error("there is no program to open a browser with")]
+    /// No program for opening a browser is known.
+    #[error("no program found to open a browser")]
     NoProgram,
-    /// The program could not be started.
-    #[error("{program} could not be started: {error}")]
+    /// The program could not be spawned.
+    #[error("cannot start {program}: {error}")]
     Start {
-        /// The program.
+        /// Name of the program.
         program: String,
-        /// Why.
+        /// Error of the spawn.
         error: io::Error,
     },
 }
 
-/// Whether somebody sits before a screen that a browser could open on.
+/// Whether a browser can open on the user's screen. False over SSH, unless `BROWSER` is set.
 pub fn is_at_hand(variables: &Variables) -> bool {
     if variable(variables, "BROWSER").is_some() {
         return true;
@@ -53,7 +52,7 @@ pub fn is_at_hand(variables: &Variables) -> bool {
     has_screen && !is_remote
 }
 
-/// Opens an address. The browser lives on when this program ends.
+/// Opens a URL. The browser keeps running when this process exits.
 pub fn open(url: &Url, variables: &Variables) -> Result<Opening, BrowserError> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(BrowserError::Scheme(url.scheme().to_owned()));
@@ -85,22 +84,22 @@ pub fn open(url: &Url, variables: &Variables) -> Result<Opening, BrowserError> {
 }
 
 impl Opening {
-    /// Waits until the program that opens the browser has ended; whether it says that it failed.
+    /// Waits for the program that opens the browser to exit; returns whether it failed.
     ///
-    /// Some end at once, others with the browser. Whoever stops waiting leaves nothing behind: the runtime collects the
-    /// process when it ends.
+    /// Some programs exit immediately, others with the browser. The future can be dropped: the runtime reaps the
+    /// process when it exits.
     pub async fn failed(&mut self) -> bool {
         let ended: io::Result<ExitStatus> = self.0.wait().await;
         !ended.is_ok_and(|status| status.success())
     }
 }
 
-/// The programs to try, each with its arguments.
+/// Returns the programs to try, each with its arguments.
 fn programs(url: &Url, variables: &Variables) -> Vec<Vec<String>> {
     let address = url.as_str();
     let mut programs = Vec::new();
     if let Some(browsers) = variable(variables, "BROWSER") {
-        // By custom a list of commands with colons between them, `%s` standing for the address.
+        // By convention a colon-separated list of commands, with `%s` as the placeholder for the URL.
         for browser in browsers.split(':') {
             let mut words = words(browser);
             let mut has_place = false;
@@ -133,7 +132,7 @@ fn programs(url: &Url, variables: &Variables) -> Vec<Vec<String>> {
     programs
 }
 
-/// The words of a command, with quotes around those that hold spaces. Nothing else has a meaning.
+/// Splits a command into words. Quotes group words with spaces; no other character is special.
 fn words(command: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -155,7 +154,7 @@ fn words(command: &str) -> Vec<String> {
     words
 }
 
-/// What a browser needs to come up on the user's screen.
+/// Selects the environment variables that a browser needs.
 fn passed_on(variables: &Variables) -> impl Iterator<Item = (&OsString, &OsString)> {
     const NAMES: [&str; 33] = [
         "HOME",
@@ -247,11 +246,11 @@ mod tests {
                 &["lynx", address],
             ],
         );
-        // What a shell would do something with is a word like any other.
+        // Shell metacharacters are ordinary characters.
         check("a;b $(c) `d`", &[&["a;b", "$(c)", "`d`", address]]);
         check("%s", &[&["%s", address]]);
         check("", &[]);
-        // The address is one argument, whatever is in it.
+        // The URL is always a single argument.
         assert!(!address.contains([' ', '\'', '"', '<', '>']) || address.starts_with("https://"));
     }
 
@@ -271,7 +270,7 @@ mod tests {
             "ftp://a.example/",
         ] {
             let url = Url::parse(url).unwrap();
-            // A program that would be found, so that only the scheme can be in the way.
+            // The program exists, so only the scheme can cause the error.
             let opened = open(&url, &variables(&[("BROWSER", "true"), ("PATH", "/bin")]));
             assert!(matches!(opened, Err(BrowserError::Scheme(_))), "{url}");
         }
@@ -305,7 +304,7 @@ mod tests {
         check(&[display], true);
         check(&[("WAYLAND_DISPLAY", "wayland-0")], true);
         check(&[("WSL_DISTRO_NAME", "Ubuntu")], true);
-        // A forwarded screen is slow, and the loopback of the browser another machine's.
+        // X forwarding is slow, and the browser's loopback may be on another machine.
         check(&[display, ssh], false);
         check(&[ssh, ("BROWSER", "w3m")], true);
     }

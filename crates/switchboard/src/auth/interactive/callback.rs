@@ -1,9 +1,8 @@
-//! The address on this machine that the browser is sent back to.
+//! HTTP listener for the OAuth redirect (callback).
 //!
-//! Owns the listening socket. It is open for one login, on loopback only, and every page in every browser on this
-//! machine can send something to it, so it believes nothing: the request must be for the exact path, under a name of
-//! this machine (a page of another name that has come to resolve to this machine is turned away), and carry the state of
-//! the login. Whatever is not the answer is refused and does not end the wait. Nothing that was sent is shown again.
+//! Open for one login, on loopback only. Every page in every browser on this machine can send requests to it, so a
+//! request must have the exact path, a loopback `Host` (which stops DNS rebinding) and the `state` of the login. Any
+//! other request is rejected and does not end the wait. Responses never echo request data.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -19,26 +18,26 @@ use url::{Host, Url};
 
 use crate::auth::Callback;
 
-/// The path of the callback where the entry names none.
+/// Default callback path.
 const PATH: &str = "/callback";
-/// No request that matters is larger.
+/// Maximum size of a request head.
 const MAXIMUM_BYTES: usize = 16 * 1024;
-/// How long one request may take from the first byte to the last of its answer.
+/// Deadline for one request, including its response.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How many requests are read at once. Browsers open connections that they never use.
+/// Maximum number of concurrent requests. Browsers open speculative connections and never use them.
 const AT_ONCE: usize = 32;
 
-/// Where the callback is to come.
+/// Address of the OAuth callback.
 #[derive(Debug, Clone, Default)]
 pub struct CallbackAddress {
-    /// The port, where it matters.
+    /// Fixed port; `None` picks a free one.
     pub port: Option<u16>,
-    /// The whole address, where the port is not enough.
+    /// Complete redirect URI, if a port is not enough.
     pub redirect_uri: Option<String>,
 }
 
 impl CallbackAddress {
-    /// Where the entry of a server wants it.
+    /// Reads the callback address from a server entry.
     pub fn of(entry: &ServerEntry) -> Self {
         let oauth = entry.oauth.as_ref();
         Self {
@@ -48,18 +47,17 @@ impl CallbackAddress {
     }
 }
 
-/// Why nothing listens.
 #[derive(Debug)]
 pub(super) enum BindError {
-    /// The address is of another machine, or of another program.
+    /// The redirect URI belongs to another machine or another program.
     Elsewhere(Url),
-    /// It is no address to be called back at.
+    /// Not a usable redirect URI.
     Unusable(String),
-    /// The system said no.
+    /// Binding the socket failed.
     Io { address: String, error: io::Error },
 }
 
-/// Listens for the answer to one login.
+/// Listens for the callback of one login.
 #[derive(Debug)]
 pub(crate) struct CallbackListener {
     redirect_uri: Url,
@@ -97,7 +95,7 @@ impl CallbackListener {
         let addresses: &[IpAddr] = match redirect_uri.host() {
             Some(Host::Ipv4(_)) => &[IpAddr::V4(Ipv4Addr::LOCALHOST)],
             Some(Host::Ipv6(_)) => &[IpAddr::V6(Ipv6Addr::LOCALHOST)],
-            // A browser may take `localhost` for either.
+            // A browser may resolve `localhost` to either address.
             _ => &[
                 IpAddr::V4(Ipv4Addr::LOCALHOST),
                 IpAddr::V6(Ipv6Addr::LOCALHOST),
@@ -111,7 +109,8 @@ impl CallbackListener {
                 Err(error) => failed = Some(error),
             }
         }
-        // A machine may have one of the two only; another program on one of them would get the answer, though.
+        // One address family may be missing on this machine. A port in use is an error: its owner would receive the
+        // callback.
         match failed {
             Some(BindError::Io { error, .. })
                 if error.kind() == io::ErrorKind::AddrNotAvailable && !listeners.is_empty() => {}
@@ -125,12 +124,11 @@ impl CallbackListener {
         })
     }
 
-    /// What the authorization server is told.
     pub(crate) fn redirect_uri(&self) -> &Url {
         &self.redirect_uri
     }
 
-    /// Waits for the answer that carries this state. The browser has its page when this returns.
+    /// Waits for the callback with this state. The browser has received its page when this returns.
     pub(crate) async fn answer(&self, state: &Secret) -> Callback {
         let mut requests: JoinSet<Option<Callback>> = JoinSet::new();
         loop {
@@ -164,30 +162,30 @@ impl CallbackListener {
             let (accepted, ..) = futures_util::future::select_all(accepts).await;
             match accepted {
                 Ok((stream, _)) => return stream,
-                // Out of descriptors, or the other side is gone again: the next one may do better.
+                // Out of file descriptors, or the client disconnected: retry.
                 Err(_) => sleep(Duration::from_millis(50)).await,
             }
         }
     }
 }
 
-/// What makes a request the answer.
+/// Properties of the expected callback request.
 struct Expected {
     path: String,
     port: u16,
     state: Secret,
 }
 
-/// Reads one request and answers it; the callback, if it is the one.
+/// Serves one request; returns the callback if it is the expected one.
 async fn serve(mut stream: TcpStream, expected: &Expected) -> Option<Callback> {
     let (page, callback) = match read_head(&mut stream).await? {
         Some(head) => judge(&head, expected),
         None => (Page::TooLarge, None),
     };
     let answered = stream.write_all(page.response().as_bytes()).await;
-    // Whether or not the browser has got its page, the answer is here.
+    // The callback is valid even if the browser did not get its page.
     if answered.is_ok() && stream.shutdown().await.is_ok() {
-        // What the browser still sends is read, else the system throws the page away with it.
+        // Drain the socket: closing it with unread data resets the connection and can discard the page.
         let mut rest = [0; 1024];
         let drained =
             async { while stream.read(&mut rest).await.is_ok_and(|length| length > 0) {} };
@@ -196,7 +194,7 @@ async fn serve(mut stream: TcpStream, expected: &Expected) -> Option<Callback> {
     callback
 }
 
-/// The head of a request; `Some(None)` if it is too large, `None` if it never came.
+/// Reads a request head; `Some(None)` if it is too large, `None` if the connection closed first.
 async fn read_head(stream: &mut TcpStream) -> Option<Option<String>> {
     let mut head = Vec::new();
     let mut part = [0; 4096];
@@ -208,7 +206,7 @@ async fn read_head(stream: &mut TcpStream) -> Option<Option<String>> {
         head.extend_from_slice(part.get(..length)?);
         if let Some(end) = memchr::memmem::find(&head, b"\r\n\r\n") {
             head.truncate(end);
-            // What is no text is no request of a browser.
+            // A head that is not UTF-8 is treated as empty, hence malformed.
             return Some(Some(String::from_utf8(head).unwrap_or_default()));
         }
         if head.len() > MAXIMUM_BYTES {
@@ -217,7 +215,7 @@ async fn read_head(stream: &mut TcpStream) -> Option<Option<String>> {
     }
 }
 
-/// What a request is worth.
+/// Checks a request; returns the page for the browser, and the callback if it is the expected one.
 fn judge(head: &str, expected: &Expected) -> (Page, Option<Callback>) {
     let mut lines = head.split("\r\n");
     let request = lines.next().unwrap_or_default();
@@ -294,7 +292,7 @@ fn port_of(listener: &TcpListener) -> Result<u16, BindError> {
     Ok(address.port())
 }
 
-/// What the browser is shown. All of it is written here; nothing comes from the request.
+/// Response pages. All text is static; nothing comes from the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Page {
     Received,
@@ -313,17 +311,17 @@ impl Page {
             Self::Received => (
                 "200 OK",
                 "Back to Switchboard",
-                "The answer has arrived. You can close this window; Switchboard says whether the login worked.",
+                "The response has arrived. You can close this window; Switchboard shows whether the login worked.",
             ),
             Self::Refused => (
                 "200 OK",
                 "Not logged in",
-                "The login was refused. You can close this window; Switchboard says why.",
+                "The login was refused. You can close this window; Switchboard shows the reason.",
             ),
             Self::OtherLogin => (
                 "400 Bad Request",
                 "Not this login",
-                "This answer does not belong to the login that Switchboard waits for. Begin again from the newest link.",
+                "This response does not belong to the current login. Start again with the newest link.",
             ),
             Self::Nothing => ("404 Not Found", "Nothing here", "There is nothing here."),
             Self::Method => (
@@ -334,9 +332,13 @@ impl Page {
             Self::Stranger => (
                 "403 Forbidden",
                 "Not here",
-                "This address answers only under the names of this machine.",
+                "This address accepts only the host names of this machine.",
             ),
-            Self::Malformed => ("400 Bad Request", "Not understood", "This is no request."),
+            Self::Malformed => (
+                "400 Bad Request",
+                "Not understood",
+                "The request is malformed.",
+            ),
             Self::TooLarge => (
                 "431 Request Header Fields Too Large",
                 "Too much",

@@ -1,7 +1,7 @@
-//! Logins that a model begins: the tool `authenticate` of a server that wants one.
+//! Background logins started by a model through a server's `authenticate` tool.
 //!
-//! Owns the logins that wait for a person in the background: one for each server, each with a deadline. Dropping the
-//! owner ends them all. The model learns the address and nothing else; whether anybody goes there is up to the user.
+//! At most one pending login per server, each with a deadline. Dropping the owner cancels them all. The model only
+//! receives the URL; the user decides whether to open it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,54 +23,54 @@ use crate::auth::{Fetcher, ProtectedServer};
 use crate::connectors::{ConnectorError, Connectors};
 use crate::names::ServerName;
 
-/// How long a login waits for the person.
+/// Default time that a login waits for the user.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Begins logins for a host.
+/// Starts logins for a host.
 pub trait Logins: fmt::Debug + Send + Sync + 'static {
-    /// Begins a login, or finds the one that waits already; `None` where there is nothing to log in to.
+    /// Starts a login, or returns the one already pending; `None` if the server needs no login.
     fn begin<'a>(
         &'a self,
         server: &'a ServerName,
     ) -> BoxFuture<'a, Result<Option<Begun>, BeginError>>;
 }
 
-/// A login that waits for a person.
+/// A login that waits for the user.
 #[derive(Debug)]
 pub struct Begun {
-    /// Where the person is to go.
+    /// URL for the user to open.
     pub url: Url,
-    /// How long it waits.
+    /// Time until the login times out.
     pub patience: Duration,
-    /// Comes when the login is there, and never if it fails. Only whoever began it gets it.
+    /// Resolves when the login succeeds; closes if it fails. `None` if an earlier call started the login.
     pub done: Option<oneshot::Receiver<()>>,
-    /// Why the login before this one failed.
+    /// Error of the previous attempt.
     pub failed_before: Option<String>,
 }
 
-/// Logins with an address on this machine to come back to.
+/// Logins whose callback is received on this machine.
 #[derive(Debug)]
 pub struct BackgroundLogins {
     targets: HashMap<ServerName, LoginTarget>,
     vault: Arc<dyn Vault>,
     patience: Duration,
-    /// Held while a login begins, so that there is one for each server.
+    /// Locked while a login starts, so that each server has at most one.
     waiting: tokio::sync::Mutex<HashMap<ServerName, Waiting>>,
 }
 
-/// A server that can be logged in to.
+/// A server that supports login.
 #[derive(Debug, Clone)]
 pub struct LoginTarget {
-    /// The server.
+    /// Server to log in to.
     pub server: ProtectedServer,
-    /// How it is reached.
+    /// HTTP client for the login.
     pub fetcher: Fetcher,
-    /// Where the answer is to come.
+    /// Address of the callback.
     pub address: CallbackAddress,
 }
 
 impl LoginTarget {
-    /// How to log in to the server of an entry; `None` where there is nothing to log in to.
+    /// Builds the login target of an entry; `None` if the server needs no login.
     pub fn of(
         server: &Server,
         connectors: &Connectors,
@@ -92,7 +92,6 @@ struct Waiting {
     task: AbortHandle,
 }
 
-/// How far a login has come.
 #[derive(Debug, Clone, Default)]
 enum Stage {
     #[default]
@@ -115,7 +114,7 @@ impl Drop for Waiting {
 }
 
 impl BackgroundLogins {
-    /// Logins to these servers, kept in that vault.
+    /// Logs in to `targets` and stores the tokens in `vault`.
     pub fn new(targets: HashMap<ServerName, LoginTarget>, vault: Arc<dyn Vault>) -> Self {
         Self {
             targets,
@@ -125,7 +124,7 @@ impl BackgroundLogins {
         }
     }
 
-    /// The same, waiting this long for a person.
+    /// Overrides the time to wait for the user.
     #[must_use]
     pub fn waiting(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -150,7 +149,7 @@ impl BackgroundLogins {
             Some((_, Stage::Failed(why))) => Some(why),
             Some((_, Stage::Done)) | None => None,
         };
-        // What came before has ended, and gives its port back.
+        // Drop the finished attempt to release its port.
         waiting.remove(name);
         let LoginTarget {
             server,
@@ -202,13 +201,13 @@ async fn wait(
     let reached = match &outcome {
         Ok(()) => Stage::Done,
         Err(why) => {
-            tracing::info!(%why, "a login has failed");
+            tracing::info!(%why, "login failed");
             Stage::Failed(why.clone())
         }
     };
     *stage.lock().unwrap_or_else(PoisonError::into_inner) = reached;
     if outcome.is_ok() {
-        // Nobody may be listening any more, which is no matter: the login is kept.
+        // The receiver may be gone; the tokens are stored anyway.
         let _ = done.send(());
     }
 }

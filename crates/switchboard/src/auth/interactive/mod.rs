@@ -1,15 +1,15 @@
-//! The part of a login that a person sees: a browser, the address it is sent back to, or an answer that is pasted.
+//! Interactive part of a login: the browser, the callback, or a pasted response.
 //!
-//! Owns the way of the answer from the authorization server to this program, and nothing of what is in it: that is the
-//! business of [`Login`]. Never prints and never reads the environment; both come from the front end.
+//! Transports the authorization response to this process; [`Login`] interprets it. Never prints and never reads the
+//! environment; the front end passes both in.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`Attempt`] | one login from its first to its last step |
-//! | [`callback`] | the address on this machine that the browser is sent back to |
-//! | [`paste`] | the same answer, pasted by a person |
-//! | [`logins`] | logins that a model begins, waiting in the background |
-//! | [`browser`] | opening an address in the user's browser |
+//! | [`Attempt`] | one login from start to finish |
+//! | [`callback`] | listener for the OAuth redirect |
+//! | [`paste`] | parser for a response pasted by the user |
+//! | [`logins`] | background logins started by a model |
+//! | [`browser`] | opens a URL in the user's browser |
 
 pub(crate) mod browser;
 pub(crate) mod callback;
@@ -27,7 +27,7 @@ use super::{Callback, Fetcher, Login, LoginError, LoginErrorKind, ProtectedServe
 use callback::{CallbackAddress, CallbackListener};
 use paste::PasteError;
 
-/// A login that waits for a person.
+/// A login that waits for the callback or a pasted response.
 #[derive(Debug)]
 pub struct Attempt {
     url: Url,
@@ -37,43 +37,44 @@ pub struct Attempt {
     login: Login,
 }
 
-/// Why a login could not begin.
+/// Cause of a failure to start a login.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum BeginError {
-    /// The entry's address for the callback cannot be used.
-    #[error("the redirect URI {0} cannot be used")]
+    /// The entry's redirect URI is invalid.
+    #[error("invalid redirect URI {0}")]
     RedirectUri(String),
-    /// No port is to be had for the callback.
-    #[error("cannot listen on {address} for the answer: {error}")]
+    /// Cannot bind the callback port.
+    #[error("cannot listen on {address} for the callback: {error}")]
     Listen {
-        /// Where.
+        /// Address and port.
         address: String,
-        /// Why not.
+        /// Error of the bind.
         error: Arc<io::Error>,
     },
-    /// The authorization server, or the way to it.
+    /// Discovery or client registration failed.
     #[error(transparent)]
     Login(#[from] LoginError),
 }
 
 impl BeginError {
-    /// What to do about it.
+    /// Returns a remedy, if one is known.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::RedirectUri(_) => Some(
                 "set `oauth.redirect_uri` to an address such as http://127.0.0.1:8765/callback"
                     .to_owned(),
             ),
-            Self::Listen { .. } => {
-                Some("end what uses the port, or set another `oauth.callback_port`".to_owned())
-            }
+            Self::Listen { .. } => Some(
+                "stop the program that uses the port, or set another `oauth.callback_port`"
+                    .to_owned(),
+            ),
             Self::Login(error) => hint(error),
         }
     }
 }
 
-/// What to do about a login that failed.
+/// Returns a remedy for a failed login, if one is known.
 pub fn hint(error: &LoginError) -> Option<String> {
     match &error.kind {
         LoginErrorKind::Vault(error) => error.hint.clone(),
@@ -82,7 +83,7 @@ pub fn hint(error: &LoginError) -> Option<String> {
 }
 
 impl Attempt {
-    /// Listens for the answer, and finds out where the person is to go.
+    /// Binds the callback listener and requests the authorization URL.
     pub async fn begin(
         server: ProtectedServer,
         fetcher: Fetcher,
@@ -92,7 +93,7 @@ impl Attempt {
         let listening = CallbackListener::bind(&address).await;
         let (redirect_uri, listener) = match listening {
             Ok(listener) => (listener.redirect_uri().clone(), Some(listener)),
-            // The browser is sent somewhere else, so the answer can only be pasted.
+            // The redirect goes to another machine, so the response must be pasted.
             Err(callback::BindError::Elsewhere(url)) => (url, None),
             Err(callback::BindError::Unusable(url)) => return Err(BeginError::RedirectUri(url)),
             Err(callback::BindError::Io { address, error }) => {
@@ -114,17 +115,17 @@ impl Attempt {
         })
     }
 
-    /// Where the person is to go: an `http` or `https` address.
+    /// Authorization URL for the user to open: `http` or `https`.
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// Whether the browser can bring the answer by itself.
+    /// Whether a callback listener is bound; otherwise the response must be pasted.
     pub fn listens(&self) -> bool {
         self.listener.is_some()
     }
 
-    /// Waits for the browser to bring the answer. Waits for ever where nothing listens; the caller has a deadline.
+    /// Waits for the callback. Without a listener it never returns, so callers need a deadline.
     pub async fn answer(&self) -> Callback {
         match &self.listener {
             Some(listener) => listener.answer(&self.state).await,
@@ -132,12 +133,12 @@ impl Attempt {
         }
     }
 
-    /// Reads an answer that a person has pasted.
+    /// Parses a pasted authorization response.
     pub fn read_pasted(&self, text: &str) -> Result<Callback, PasteError> {
         paste::read(text, &self.redirect_uri, &self.state)
     }
 
-    /// Redeems the answer and keeps the login.
+    /// Redeems the code and stores the tokens.
     pub async fn finish(self, answer: Callback) -> Result<(), LoginError> {
         self.login.finish(answer).await
     }

@@ -1,57 +1,57 @@
-//! The answer of an authorization server, pasted by a person.
+//! Parser for an authorization response pasted by the user.
 //!
-//! People paste what they have: the whole address from the browser's address bar, its query, the bare code that a page
-//! shows, or the code and the state with a `#` between them; with spaces, quotes and line breaks around and in it. What
-//! is not an answer to this login is refused with the reason, and can be pasted again.
+//! Accepts the whole URL from the address bar, its query, the bare code that a page shows, or `code#state`, with
+//! spaces, quotes and line breaks around or within it. Input that is not a response to this login is rejected with a
+//! reason, and the user can paste again.
 
 use switchboard_config::secret::Secret;
 use url::Url;
 
 use crate::auth::Callback;
 
-/// Nothing that is pasted is longer.
+/// Maximum length of pasted text.
 const MAXIMUM_BYTES: usize = 16 * 1024;
 
-/// Why what was pasted is no answer.
+/// Reason for rejecting pasted text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PasteError {
-    /// Nothing was pasted.
+    /// Only whitespace and quotes.
     #[error("nothing was pasted")]
     Empty,
-    /// It is too long.
-    #[error("that is too long to be the answer")]
+    /// Exceeds the length limit.
+    #[error("that is too long for a login response")]
     TooLong,
-    /// It is the address to open.
-    #[error("that is the address to open, not the one it leads to")]
+    /// The authorization URL itself.
+    #[error("that is the URL to open, not the one it redirects to")]
     AuthorizationUrl,
-    /// It is an address of something else.
-    #[error("that address is not the one the login leads to")]
+    /// A URL other than the redirect URI.
+    #[error("that is not the redirect URL of this login")]
     OtherAddress,
-    /// It has neither a code nor an error.
-    #[error("there is no code in it")]
+    /// Neither a code nor an error.
+    #[error("it contains no code")]
     NoCode,
-    /// It belongs to another login.
-    #[error("that is the answer to another login")]
+    /// The `state` is missing or differs.
+    #[error("that is the response to another login")]
     OtherLogin,
 }
 
 impl PasteError {
-    /// What to paste instead.
+    /// Returns what to paste instead.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::OtherLogin => "open the newest address, and paste what it leads to",
-            _ => "paste the whole address that the browser ends at, from http to the end",
+            Self::OtherLogin => "open the newest URL and paste the one it redirects to",
+            _ => "paste the complete URL from the browser's address bar",
         }
     }
 }
 
-/// Reads what was pasted as the answer to the login of that state.
+/// Parses pasted text as the response to the login with this state.
 pub(super) fn read(text: &str, redirect_uri: &Url, state: &Secret) -> Result<Callback, PasteError> {
     if text.len() > MAXIMUM_BYTES {
         return Err(PasteError::TooLong);
     }
-    // Terminals break long lines, and mail programs put quotes and brackets around addresses.
+    // Terminals break long lines, and mail clients put quotes or brackets around URLs.
     let text: String = text.split_whitespace().collect();
     let text = text.trim_matches(['"', '\'', '<', '>', '`']);
     if text.is_empty() {
@@ -80,10 +80,10 @@ pub(super) fn read(text: &str, redirect_uri: &Url, state: &Secret) -> Result<Cal
         let query = text.rsplit_once('?').map_or(text, |(_, query)| query);
         Callback::from_query(query)
     } else {
-        // A bare code comes without a state. The person vouches that it is the answer to this login, and a code that was
-        // given for another cannot be redeemed with this one's proof.
+        // A bare code comes without a state. The user asserts that it answers this login, and PKCE prevents redeeming a
+        // code issued for another.
         let (code, given) = text.split_once('#').unwrap_or((text, state.expose()));
-        // An `&` is the end of an address that was cut, and stands in no code.
+        // An `&` indicates a truncated URL; codes do not contain it.
         if code.is_empty()
             || !code
                 .bytes()

@@ -1,8 +1,8 @@
-//! One process at a time, by a lock of the system on a file.
+//! Cross-process lock on a file, with a deadline.
 //!
-//! The system gives the lock back when its holder ends, however that happens. A lock file is never deleted: one that
-//! comes and goes can be held twice. Waiting is trying again at short intervals and not a blocked thread, because a
-//! thread that the system has put to sleep over a lock can be neither called off nor given a deadline.
+//! The operating system releases the lock when its holder exits, for any reason. A lock file is never deleted: two
+//! processes could otherwise hold locks on different files of the same name. Waiting polls at short intervals, because
+//! a blocking lock call can be neither cancelled nor given a deadline.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -10,10 +10,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-/// The longest pause between two tries.
+/// Maximum delay between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// A lock that was not to be had.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LockError {
     #[error("another process has held it for {} s", .0.as_secs())]
@@ -22,7 +21,7 @@ pub(super) enum LockError {
     Io(io::Error),
 }
 
-/// Waits for the lock of a file. It is held until the file is dropped.
+/// Waits for the lock on a file. The lock is held until the file is dropped.
 pub(super) async fn lock(file: File, patience: Duration) -> Result<File, LockError> {
     let deadline = Instant::now() + patience;
     let mut pause = Duration::from_millis(1);

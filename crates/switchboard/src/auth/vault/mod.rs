@@ -1,15 +1,15 @@
-//! Where secrets are kept between runs, and the lock that lets one process at a time renew them.
+//! Secret storage that outlives the process, and the cross-process lock for refreshing tokens.
 //!
-//! Owns storage alone: what the bytes mean is the business of whoever put them there. A vault never writes a secret in
-//! the clear to a place that other users, a backup or a log may see.
+//! Handles storage only; callers interpret the bytes. A vault never writes plain-text secrets where other users,
+//! backups or logs could see them.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`sealed`] | the vault that lasts: sealed files whose key is in the keyring of the system, or in a file |
-//! | [`keyring`] | the keyring of the system |
-//! | `seal` | a secret that only the holder of a key can read, and nobody can change or swap |
-//! | `folder` | files that belong to one user alone |
-//! | `lock` | one process at a time |
+//! | [`sealed`] | persistent vault: encrypted files, with the key in the system keyring or in a file |
+//! | [`keyring`] | system keyring |
+//! | `seal` | authenticated encryption of a secret, bound to its name |
+//! | `folder` | files that only the current user can access |
+//! | `lock` | cross-process file lock |
 
 mod folder;
 pub(crate) mod keyring;
@@ -28,47 +28,47 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::digest::Digest;
 
-/// Keeps secrets.
+/// Stores secrets by key.
 pub trait Vault: fmt::Debug + Send + Sync + 'static {
-    /// The secret of that name, if there is one.
+    /// Returns the secret, if any.
     fn get<'a>(&'a self, key: &'a VaultKey) -> BoxFuture<'a, Result<Option<Secret>, VaultError>>;
 
-    /// Keeps a secret in place of what was there.
+    /// Stores a secret and replaces the previous one.
     fn put<'a>(
         &'a self,
         key: &'a VaultKey,
         secret: &'a Secret,
     ) -> BoxFuture<'a, Result<(), VaultError>>;
 
-    /// Drops a secret; whether there was one.
+    /// Deletes a secret; returns whether it existed.
     fn remove<'a>(&'a self, key: &'a VaultKey) -> BoxFuture<'a, Result<bool, VaultError>>;
 
-    /// Waits until nobody else, in this or another process, holds the lock of that name.
+    /// Waits for the named lock, which excludes other tasks and other processes.
     fn lock<'a>(&'a self, key: &'a VaultKey) -> BoxFuture<'a, Result<VaultLock, VaultError>>;
 }
 
-/// The name of a secret: a digest of what it belongs to, so that the name itself tells nothing.
+/// Key of a secret: a digest, so that the key reveals nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct VaultKey(String);
 
 impl VaultKey {
-    /// The key of anything that identifies a secret, such as an issuer and a resource.
+    /// Derives the key from identifying parts, such as an issuer and a resource.
     pub fn of(parts: &[&str]) -> Self {
         let parts = parts.iter().map(|part| part.as_bytes());
         Self(Digest::of(parts).to_hex())
     }
 
-    /// The key as text: 64 hexadecimal digits.
+    /// Key as 64 hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// A lock that is held until it is dropped.
+/// Holds a vault lock until dropped.
 pub struct VaultLock(#[expect(dead_code, reason = "held for its drop")] Box<dyn Any + Send>);
 
 impl VaultLock {
-    /// Holds the lock for as long as the value lives.
+    /// Wraps a guard whose drop releases the lock.
     pub fn holding(guard: impl Any + Send) -> Self {
         Self(Box::new(guard))
     }
@@ -80,23 +80,23 @@ impl fmt::Debug for VaultLock {
     }
 }
 
-/// Why a vault could not do what was asked.
+/// Error of a vault operation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the store of logins {doing}: {problem}")]
+#[error("the login store {doing}: {problem}")]
 #[non_exhaustive]
 pub struct VaultError {
-    /// What was tried, such as "could not be read".
+    /// Predicate for the failed operation, such as "could not be read".
     pub doing: &'static str,
-    /// What went wrong. It never holds a secret.
+    /// Cause. Never contains a secret.
     pub problem: String,
-    /// What to do about it.
+    /// Remedy, if one is known.
     pub hint: Option<String>,
-    /// Whether what was kept is lost, and keeping something anew is the way out.
+    /// The stored secret is unrecoverable; storing a new one is the remedy.
     pub is_lost: bool,
 }
 
 impl VaultError {
-    /// What was tried, and what went wrong.
+    /// Creates an error without a hint.
     pub fn new(doing: &'static str, problem: impl fmt::Display) -> Self {
         Self {
             doing,
@@ -106,14 +106,14 @@ impl VaultError {
         }
     }
 
-    /// The same error, where what was kept is lost.
+    /// Marks the stored secret as unrecoverable.
     #[must_use]
     pub(crate) fn lost(mut self) -> Self {
         self.is_lost = true;
         self
     }
 
-    /// The same error, with what to do about it.
+    /// Adds a remedy for the user.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -121,7 +121,7 @@ impl VaultError {
     }
 }
 
-/// Keeps secrets for as long as the process lives.
+/// Vault in memory; lost when the process exits.
 #[derive(Debug, Default)]
 pub struct MemoryVault {
     secrets: Mutex<HashMap<VaultKey, Secret>>,

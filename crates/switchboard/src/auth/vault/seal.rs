@@ -1,14 +1,12 @@
-//! A secret that only the holder of a key can read, and that nobody can change, cut or put in another's place.
+//! Authenticated encryption of vault secrets, bound to the secret's name.
 //!
-//! The primitives are those of `ring`, which TLS brings along already. The `age` format was considered: its crate would
-//! bring some ninety others, a pre-release among them, for what is one key and one reader here.
-//!
-//! Every secret is sealed with a key of its own, derived (HKDF-SHA256) from the vault's key and a fresh random salt. A key
-//! that is used once needs no nonce to be kept track of, which several processes could not do safely. What the seal
-//! covers besides the secret is the header and the secret's name.
+//! Uses the primitives of `ring`, which TLS depends on anyway. The `age` crate would add about ninety dependencies, one
+//! of them a pre-release, for a single key and a single reader. Each secret has its own key, derived (HKDF-SHA256) from
+//! the vault's key and a fresh random salt. A key that is used once needs no nonce counter, which several processes
+//! could not share safely. The tag also covers the header and the secret's name.
 //!
 //! ```text
-//! magic 4 | version 1 | which key 1 | reserved 2 | id of the key 8 | salt 32 | sealed secret and tag
+//! magic 4 | version 1 | key location 1 | reserved 2 | key id 8 | salt 32 | ciphertext and tag
 //! ```
 
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
@@ -26,47 +24,45 @@ const SALT_AT: usize = HEADER_BYTES - SALT_BYTES;
 const ID_AT: usize = SALT_AT - ID_BYTES;
 const HEADER_BYTES: usize = 48;
 const KEY_BYTES: usize = 32;
-/// What the derived keys are for. Another purpose must use another text.
+/// HKDF info. Another purpose must use another value.
 const PURPOSE: &[u8] = b"switchboard logins 1";
 
-/// Where the key of a sealed secret is kept.
+/// Where the key of a sealed secret is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyPlace {
-    /// In a file beside the secrets.
+    /// A file next to the secrets.
     File,
-    /// In the keyring of the system.
+    /// The system keyring.
     Keyring,
 }
 
-/// The key of a vault.
+/// Master key of a vault.
 #[derive(Clone)]
 pub(super) struct SealKey([u8; KEY_BYTES]);
 
-/// Why something cannot be unsealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum UnsealError {
-    #[error("it is cut short or is no sealed secret")]
+    #[error("it is truncated or not a sealed secret")]
     NotSealed,
     #[error("it was written by a newer version of this program")]
     Newer,
-    #[error("it was sealed with another key than the one there is")]
+    #[error("it was sealed with another key")]
     OtherKey,
-    #[error("it is damaged, or was put in the place of another")]
+    #[error("it is damaged, or belongs to another login")]
     Damaged,
 }
 
-/// The system has no randomness to give.
+/// The system's random number generator failed.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("the system gives no random numbers")]
+#[error("the system's random number generator failed")]
 pub(super) struct NoRandomness;
 
 impl SealKey {
-    /// A new key.
     pub(super) fn generate() -> Result<Self, NoRandomness> {
         random().map(Self)
     }
 
-    /// The key from its text, if it is one.
+    /// Parses hexadecimal digits; `None` if malformed.
     pub(super) fn from_hex(text: &str) -> Option<Self> {
         let digits = text.trim().as_bytes();
         let mut key = [0; KEY_BYTES];
@@ -80,7 +76,6 @@ impl SealKey {
         Some(Self(key))
     }
 
-    /// The key as text, for the place where it is kept.
     pub(super) fn to_hex(&self) -> String {
         use std::fmt::Write as _;
         self.0.iter().fold(String::new(), |mut text, byte| {
@@ -89,7 +84,7 @@ impl SealKey {
         })
     }
 
-    /// Tells keys apart, and nothing else about them.
+    /// Identifies the key without revealing it.
     fn id(&self) -> [u8; ID_BYTES] {
         let digest = Sha256::new_with_prefix(b"switchboard key id")
             .chain_update(self.0)
@@ -97,7 +92,7 @@ impl SealKey {
         std::array::from_fn(|index| digest.get(index).copied().unwrap_or_default())
     }
 
-    /// The key of one secret.
+    /// Derives the key of one secret.
     fn derive(&self, salt: &[u8]) -> Option<LessSafeKey> {
         let derived = Salt::new(HKDF_SHA256, salt).extract(&self.0);
         let derived = derived.expand(&[PURPOSE], &CHACHA20_POLY1305).ok()?;
@@ -111,7 +106,7 @@ impl std::fmt::Debug for SealKey {
     }
 }
 
-/// Seals a secret under its name.
+/// Encrypts a secret under its name.
 pub(super) fn seal(
     key: &SealKey,
     place: KeyPlace,
@@ -137,7 +132,7 @@ pub(super) fn seal(
     Ok(sealed)
 }
 
-/// Where the key of a sealed secret is kept.
+/// Reads from the header where the key of a sealed secret is stored.
 pub(super) fn place(sealed: &[u8]) -> Result<KeyPlace, UnsealError> {
     let header = sealed.get(..HEADER_BYTES).ok_or(UnsealError::NotSealed)?;
     if !header.starts_with(&MAGIC) {
@@ -151,7 +146,7 @@ pub(super) fn place(sealed: &[u8]) -> Result<KeyPlace, UnsealError> {
     }
 }
 
-/// The secret of that name.
+/// Decrypts the secret of that name.
 pub(super) fn unseal(
     key: &SealKey,
     name: &VaultKey,
@@ -178,7 +173,7 @@ fn covered(header: &[u8], name: &VaultKey) -> Vec<u8> {
     [header, name.as_str().as_bytes()].concat()
 }
 
-/// The key is used once, so any nonce will do.
+/// Each derived key is used once, so a constant nonce is safe.
 fn only_nonce() -> Nonce {
     Nonce::assume_unique_for_key([0; 12])
 }
@@ -205,7 +200,7 @@ mod tests {
         assert!(!first.windows(6).any(|window| window == b"canary"));
         assert_eq!(place(&first), Ok(KeyPlace::File));
         assert_eq!(unseal(&key, &name, first.clone()), Ok("canary".to_owned()));
-        // The same secret looks different each time.
+        // A random salt makes each ciphertext different.
         let second = seal(&key, KeyPlace::File, &name, b"canary").unwrap();
         assert_ne!(first, second);
     }

@@ -1,14 +1,10 @@
-//! The vault that lasts: one sealed file for each secret, in a folder of this user alone.
+//! Persistent vault: one encrypted file per secret, in a private folder.
 //!
-//! The key is in the keyring of the system, which opens it for this user and nobody else; or, on machines without one, in
-//! a file beside the secrets. The file protects a stray copy of a secret. Where the key comes along, as in a backup of
-//! the whole folder, it protects no more than the modes of the files do.
-//!
-//! It is the key that goes into the keyring and not the secrets themselves, because keyrings are small (Windows takes
-//! 2,560 bytes, and tokens are longer), ask for each entry anew (macOS), and cannot put several entries in place in one
-//! step, which a renewed login must be.
-//!
-//! Each file says where its key is, so a login made without a keyring is still found when there is one.
+//! The key is in the system keyring or, without a usable one, in a file next to the secrets. A key file protects a
+//! stray copy of a secret; a backup of the whole folder includes the key and is protected only by file modes. The
+//! keyring holds the key rather than the secrets because keyrings limit the entry size (2,560 bytes on Windows; tokens
+//! are longer), prompt for each entry (macOS) and cannot update several entries atomically. Each file records where its
+//! key is, so a login stored without a keyring stays readable later.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -25,30 +21,30 @@ use super::keyring::{Keyring, SystemKeyring};
 use super::seal::{self, KeyPlace, SealKey};
 use super::{Vault, VaultError, VaultKey, VaultLock, lock};
 
-/// How long a lock is waited for: its holder renews a login, and those who wait have a deadline of a minute.
+/// Timeout for a lock. Its holder refreshes a login; waiters have a deadline of one minute.
 const LOCK_PATIENCE: Duration = Duration::from_secs(50);
-/// No secret is larger.
+/// Maximum size of a secret file.
 const MAXIMUM_BYTES: u64 = 1 << 20;
-/// The file with the key.
+/// File with the key.
 const KEY_FILE: &str = "key";
-/// Who makes a key holds this.
+/// Lock held while a key is created.
 const KEY_LOCK: &str = "key.lock";
 
 const READ: &str = "could not be read";
 const WRITTEN: &str = "could not be written";
 const LOCKED: &str = "could not be locked";
 
-/// Keeps secrets in sealed files.
+/// Stores secrets in encrypted files.
 ///
-/// Where the key of new secrets is kept is decided when the first one is to be kept, and the keyring is not spoken with
-/// before: a program that needs no login never does.
+/// The place of the key for new secrets is chosen on the first write, and the keyring is not accessed earlier: a
+/// process that needs no login never accesses it.
 pub struct SealedVault {
     folder: PathBuf,
     store: LoginStore,
     keyring: Arc<dyn Keyring>,
-    /// Where the key of new secrets is kept.
+    /// Where the key for new secrets is stored.
     place: OnceCell<KeyPlace>,
-    /// The key in the keyring, once it was asked for: asking may put a question to the user.
+    /// Cached key from the keyring: reading it may prompt the user.
     keyring_key: OnceCell<SealKey>,
     patience: Duration,
 }
@@ -81,7 +77,7 @@ impl Vault for SealedVault {
 }
 
 impl SealedVault {
-    /// A vault in that folder, which is made when the first secret is kept, with the keyring of this system.
+    /// Creates a vault with the system keyring. The folder is created on the first write.
     pub fn new(folder: impl Into<PathBuf>, store: LoginStore) -> Self {
         Self {
             folder: folder.into(),
@@ -93,14 +89,14 @@ impl SealedVault {
         }
     }
 
-    /// The same vault with another keyring.
+    /// Replaces the keyring.
     #[must_use]
     pub fn with_keyring(mut self, keyring: Arc<dyn Keyring>) -> Self {
         self.keyring = keyring;
         self
     }
 
-    /// The same vault, waiting at most this long for a lock.
+    /// Sets the timeout for a lock.
     #[must_use]
     pub fn waiting(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -116,7 +112,7 @@ impl SealedVault {
         let damaged = |error| {
             let path = self.folder.join(file_of(name));
             let path = path.display();
-            let hint = "log in again, which replaces the file; or put it back from a backup";
+            let hint = "log in again to replace the file, or restore it from a backup";
             VaultError::new(READ, format!("{path}: {error}"))
                 .with_hint(hint)
                 .lost()
@@ -126,7 +122,7 @@ impl SealedVault {
                 let path = self.folder.join(KEY_FILE);
                 let problem = format!("the key file {} is missing", path.display());
                 VaultError::new(READ, problem)
-                    .with_hint("put the key file back from a backup, or log in again")
+                    .with_hint("restore the key file from a backup, or log in again")
                     .lost()
             })?,
             KeyPlace::Keyring => self.keyring_key(MissingKey::IsAnError).await?,
@@ -163,13 +159,13 @@ impl SealedVault {
         let (file, path) = self.with_made_folder(LOCKED, open).await?;
         let held = lock::lock(file, self.patience).await.map_err(|error| {
             let problem = format!("{}: {error}", path.display());
-            let hint = "end the process that hangs, then try again";
+            let hint = "stop the process that hangs, then try again";
             VaultError::new(LOCKED, problem).with_hint(hint)
         })?;
         Ok(VaultLock::holding(held))
     }
 
-    /// Where the key of new secrets is to be kept: in the keyring where there is one that works.
+    /// Chooses the place of the key for new secrets: the keyring if it is usable.
     async fn choose(&self) -> KeyPlace {
         match self.store {
             LoginStore::Keyring => KeyPlace::Keyring,
@@ -177,7 +173,7 @@ impl SealedVault {
             LoginStore::Auto => match self.keyring.probe().await {
                 Ok(()) => KeyPlace::Keyring,
                 Err(error) => {
-                    tracing::info!(%error, "the keyring is not used for logins");
+                    tracing::info!(%error, "not using the keyring for logins");
                     KeyPlace::File
                 }
             },
@@ -194,12 +190,13 @@ impl SealedVault {
         key.map(Some).ok_or_else(|| {
             let path = self.folder.join(KEY_FILE);
             let problem = format!("the key file {} is damaged", path.display());
-            VaultError::new(READ, problem)
-                .with_hint("put it back from a backup, or move it away and log in again everywhere")
+            VaultError::new(READ, problem).with_hint(
+                "restore it from a backup, or move it away and log in to every server again",
+            )
         })
     }
 
-    /// Makes the key, unless another process has made it meanwhile.
+    /// Creates the key, unless another process has created it in the meantime.
     async fn make_file_key(&self) -> Result<SealKey, VaultError> {
         let _lock = self.lock_file(KEY_LOCK.to_owned()).await?;
         if let Some(key) = self.file_key().await? {
@@ -214,7 +211,7 @@ impl SealedVault {
 
     async fn keyring_key(&self, missing: MissingKey) -> Result<SealKey, VaultError> {
         if self.store == LoginStore::File {
-            let problem = "the login was kept with the keyring of the system, which is not in use";
+            let problem = "the login was stored with the system keyring, which is not in use";
             return Err(VaultError::new(READ, problem)
                 .with_hint("set login_store = \"keyring\" and unlock the keyring, or log in again")
                 .lost());
@@ -222,13 +219,13 @@ impl SealedVault {
         let keyring = &self.keyring;
         let key = self.keyring_key.get_or_try_init(async || {
             let unusable = |error| {
-                let problem = format!("the keyring of the system cannot be used: {error}");
+                let problem = format!("the system keyring cannot be used: {error}");
                 VaultError::new(READ, problem)
                     .with_hint("unlock the keyring; or set login_store = \"file\" and log in again")
             };
             if let Some(key) = keyring.get().await.map_err(unusable)? {
                 return SealKey::from_hex(key.expose()).ok_or_else(|| {
-                    let problem = "the key in the keyring of the system is damaged";
+                    let problem = "the key in the system keyring is damaged";
                     let hint = format!(
                         "remove the entry \"{}\" from the keyring and log in again",
                         super::keyring::LABEL
@@ -237,7 +234,7 @@ impl SealedVault {
                 });
             }
             if missing == MissingKey::IsAnError {
-                let problem = "the key is no longer in the keyring of the system";
+                let problem = "the key is no longer in the system keyring";
                 return Err(VaultError::new(READ, problem)
                     .with_hint("log in again")
                     .lost());
@@ -256,7 +253,7 @@ impl SealedVault {
         key.await.cloned()
     }
 
-    /// Works on the folder, if it is there, where waiting for the disk holds up nobody.
+    /// Runs `work` on the folder, if it exists, on the blocking thread pool.
     async fn with_folder<T: Send + 'static>(
         &self,
         doing: &'static str,
@@ -291,7 +288,7 @@ impl fmt::Debug for SealedVault {
     }
 }
 
-/// What to make of a keyring without our key.
+/// What to do if the keyring has no key of ours.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MissingKey {
     IsAnError,
@@ -307,7 +304,7 @@ async fn run<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
 ) -> Result<T, VaultError> {
     let done = tokio::task::spawn_blocking(work).await;
-    let done = done.map_err(|_| VaultError::new(doing, "the program is ending"))?;
+    let done = done.map_err(|_| VaultError::new(doing, "the program is shutting down"))?;
     done.map_err(|error| {
         let (hint, is_lost) = (error.hint(), matches!(error.problem, FileProblem::TooLarge));
         let error = VaultError::new(doing, error).with_hint(hint);

@@ -1,54 +1,54 @@
-//! Arguments from a command line: `limit=5 labels=bug labels=urgent since.year=2024`.
+//! Converts `key=value` pairs from a command line to arguments: `limit=5 labels=bug labels=urgent since.year=2024`.
 //!
-//! What a value means is the schema's to say. `limit=5` is a number where the schema wants one, and the text "5" where
-//! it wants text. A key that is repeated makes a list, dots reach into objects, and JSON is taken for lists and objects
-//! and wherever the schema says nothing. Whether the whole fits the schema is checked afterwards, with all the rest.
+//! The schema decides the type: `limit=5` is a number if the schema wants a number, else the string "5". A repeated key
+//! makes a list, dots address nested objects, and JSON is accepted for lists, objects and untyped values. The result is
+//! validated against the schema later.
 
 use serde_json::{Map, Value, value::RawValue};
 use switchboard_config::text::visible;
 
-/// References and combinators that are looked through to find a type.
+/// Maximum number of references and combinators followed to find a type.
 const MAX_HOPS: usize = 16;
 
-/// Parts of one key: objects within objects.
+/// Maximum number of parts in one key.
 const MAX_KEYS: usize = 32;
 
-/// A pair that cannot be made an argument.
+/// A pair that cannot be converted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {problem}", visible(.pair))]
 #[non_exhaustive]
 pub struct CoerceError {
-    /// The pair as it was given.
+    /// The pair as given, truncated.
     pub pair: String,
-    /// What is wrong with it.
+    /// Cause of the failure.
     pub problem: CoerceProblem,
 }
 
-/// What is wrong with a pair.
+/// Cause of a failed conversion.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CoerceProblem {
-    /// There is no `=` in it.
+    /// No `=` in the pair.
     #[error("expected key=value")]
     NoValue,
-    /// There is nothing before the `=`, or between two dots.
+    /// Empty text before the `=` or between two dots.
     #[error("a key is empty")]
     EmptyKey,
-    /// The key reaches too deep.
-    #[error("a key may have {MAX_KEYS} parts")]
+    /// More parts than the limit.
+    #[error("a key may have at most {MAX_KEYS} parts")]
     TooDeep,
-    /// The key is there twice, and only lists take several values.
-    #[error("{0} is given twice, and it is no list")]
+    /// A repeated key that is not a list.
+    #[error("{0} is given twice, but is not a list")]
     Twice(String),
-    /// The key reaches into something that is no object.
+    /// A dotted key whose parent is not an object.
     #[error("{0} is not an object")]
     NotAnObject(String),
-    /// The value is not what the schema wants.
+    /// The value does not have the type in the schema.
     #[error("expected {0}")]
     Expected(&'static str),
 }
 
-/// Makes the object of arguments from `key=value` pairs, by the types of the schema.
+/// Builds the arguments object from `key=value` pairs, with types from the schema.
 pub fn coerce<P: AsRef<str>>(schema: &RawValue, pairs: &[P]) -> Result<Value, CoerceError> {
     let schema: Value = serde_json::from_str(schema.get()).unwrap_or_default();
     let document = Document(&schema);
@@ -73,7 +73,7 @@ impl<'s> Document<'s> {
         if key.is_empty() {
             return Err(CoerceProblem::EmptyKey);
         }
-        // A property may have dots in its name.
+        // Property names may contain dots.
         let keys: Vec<&str> = if self.property(Some(self.0), key).is_some() {
             vec![key]
         } else {
@@ -118,14 +118,14 @@ impl<'s> Document<'s> {
         Ok(())
     }
 
-    /// The schema of a property, looked for in alternatives too.
+    /// Returns the schema of a property; also searches alternatives.
     fn property(&self, schema: Option<&'s Value>, name: &str) -> Option<&'s Value> {
         self.alternatives(schema?)
             .into_iter()
             .find_map(|schema| schema.get("properties")?.get(name))
     }
 
-    /// The schema itself and what it refers to or combines.
+    /// Returns the schema and all schemas that it references or combines.
     fn alternatives(&self, schema: &'s Value) -> Vec<&'s Value> {
         let mut found = vec![schema];
         let mut position = 0;
@@ -189,7 +189,7 @@ impl<'s> Document<'s> {
                 "object" => parsed().filter(Value::is_object).ok_or("a JSON object"),
                 "array" => match parsed().filter(Value::is_array) {
                     Some(list) => Ok(list),
-                    // Another alternative may still want the text as it is.
+                    // Another alternative may accept the string as it is.
                     None if types.contains(&"string") => continue,
                     None => {
                         let items = schema.and_then(|schema| {

@@ -1,9 +1,9 @@
-//! How much a check against a schema can cost, worked out before anything is compiled.
+//! Computes the maximum cost of validation against a schema, before the schema is compiled.
 //!
-//! A schema is a graph: some keywords apply another schema to the *same* value (`allOf`, `$ref`), others to a part of it
-//! (`properties`, `items`). A circle of the first kind never ends. Branching of the first kind, repeated level after
-//! level through a reference, doubles the work with each level of the arguments: forty levels are a day. So for each
-//! depth of arguments the work on one path is computed, and the depth at which it gets out of hand is the limit.
+//! A schema is a graph: some keywords apply another schema to the *same* value (`allOf`, `$ref`), others to a part of
+//! it (`properties`, `items`). A cycle of the first kind never terminates. Branching of the first kind, repeated
+//! through a reference, doubles the work with each level of the arguments: forty levels take a day. So the work on one
+//! path is computed for each depth of the arguments, and the depth at which it exceeds the limits is the maximum.
 
 use std::collections::HashMap;
 
@@ -11,27 +11,27 @@ use serde_json::{Map, Value};
 
 use super::NotChecked;
 
-/// Schemas in one document.
+/// Maximum number of schemas in one document.
 const MAX_NODES: usize = 20_000;
 
-/// Schemas that may be applied on the way to one value.
+/// Maximum number of schemas applied on the path to one value.
 const MAX_VISITS: u64 = 50_000;
 
-/// Schemas that may be under way at once, each of them a few frames of stack.
+/// Maximum number of schemas on the stack; each takes a few frames.
 const MAX_NESTING: u64 = 256;
 
-/// References one after the other that compiling may have to follow.
+/// Maximum number of references, which compilation follows recursively.
 const MAX_REFERENCES: usize = 500;
 
-/// Arguments cannot be deeper: the parser stops there.
+/// Depth limit of the JSON parser.
 const DEEPEST: usize = 128;
 
-/// How deep the brackets of arguments may be nested for a check to stay cheap.
+/// Maximum nesting depth of arguments at which validation stays cheap.
 pub(super) fn max_depth(schema: &Value) -> Result<usize, NotChecked> {
     let graph = Graph::of(schema)?;
     let order = graph.order()?;
     let mut previous: Vec<Work> = Vec::new();
-    // The innermost brackets have values between them, which are one level more.
+    // Values inside the innermost brackets are one level deeper.
     for levels in 1..=DEEPEST + 1 {
         let mut works = vec![Work::default(); graph.nodes.len()];
         for &index in &order {
@@ -45,7 +45,7 @@ pub(super) fn max_depth(schema: &Value) -> Result<usize, NotChecked> {
         }
         let root = works.first().copied().unwrap_or_default();
         if root.visits > MAX_VISITS || root.nesting > MAX_NESTING {
-            // One level is too many here, and one is the values between the innermost brackets.
+            // This level is too expensive, and one more is for the values inside the innermost brackets.
             return match levels - 1 {
                 0 | 1 => Err(NotChecked::TooCostly),
                 cheap => Ok(cheap - 1),
@@ -83,16 +83,16 @@ impl Work {
 
 #[derive(Debug, Default)]
 struct Node {
-    /// Schemas for the same value.
+    /// Schemas applied to the same value.
     same: Vec<usize>,
     /// Schemas that all apply to every part.
     parts: Vec<usize>,
-    /// Schemas of which each applies to a different part.
+    /// Schemas that each apply to a different part.
     one_of_parts: Vec<usize>,
 }
 
 impl Node {
-    /// The work on a value, given that on the same value elsewhere and that on its parts.
+    /// Computes the work on a value from that of other schemas on the same value and on its parts.
     fn work(&self, same: &[Work], parts: &[Work]) -> Work {
         let at = |works: &[Work], index: usize| works.get(index).copied().unwrap_or_default();
         let here = self
@@ -119,7 +119,7 @@ struct Graph {
     nodes: Vec<Node>,
 }
 
-/// Collects the nodes; each schema is found by where it lies in memory.
+/// Collects the nodes, keyed by the address of each schema.
 struct Builder<'v> {
     document: &'v Value,
     base: Option<&'v str>,
@@ -156,7 +156,7 @@ impl Graph {
         })
     }
 
-    /// An order in which every schema comes after those it applies to the same value.
+    /// Topological order: every schema comes after those that it applies to the same value.
     fn order(&self) -> Result<Vec<usize>, NotChecked> {
         #[derive(Clone, Copy, PartialEq)]
         enum Mark {
@@ -217,11 +217,11 @@ impl<'v> Builder<'v> {
                     let target = self.resolve(target)?;
                     node.same.push(self.node(target)?);
                 }
-                // What these lead to depends on where they are met.
+                // The targets of these depend on the dynamic scope.
                 ("$dynamicRef" | "$recursiveRef", _) => {
                     return Err(not_followed(&value.to_string()));
                 }
-                // Another base would make local references mean something else.
+                // A nested `$id` changes the base of local references.
                 ("$id" | "id", Value::String(id)) if !is_root && !id.starts_with('#') => {
                     return Err(not_followed(id));
                 }
@@ -252,7 +252,7 @@ impl<'v> Builder<'v> {
                     | "contains",
                     schema,
                 ) => node.parts.push(self.node(schema)?),
-                // They cost nothing unless somebody refers to them; their references count for compiling.
+                // Free unless referenced; their references count for compilation.
                 ("$defs" | "definitions", Value::Object(schemas)) => {
                     for schema in schemas.values() {
                         self.node(schema)?;

@@ -1,26 +1,26 @@
-//! A quick yes for arguments that are plainly right.
+//! Fast path that accepts obviously valid arguments without the validator.
 //!
-//! Most tools take an object of a few strings, numbers and booleans. For such a schema the arguments are looked at as
-//! they are written, member by member, and nothing is built. This may say yes only where the validator would; whatever
-//! it is not sure of, a mistake included, is left to the validator, which also words the errors.
+//! Most tools take an object of a few strings, numbers and booleans. For such schemas the raw JSON is scanned member by
+//! member, without building values. It accepts only what the validator would accept; anything else, errors included, is
+//! left to the validator, which also produces the error messages.
 
 use serde_json::{Map, Value};
 use switchboard_protocol::cursor::{Cursor, Malformed};
 
-/// A schema of the simple kind.
+/// A schema simple enough for the fast path.
 #[derive(Debug)]
 pub(super) struct PlainSchema {
     properties: Vec<Property>,
-    /// One bit for each property that must be there.
+    /// Bit set of required properties.
     required: u64,
-    /// Whether other members are welcome.
+    /// Whether additional properties are allowed.
     open: bool,
 }
 
 #[derive(Debug)]
 struct Property {
     name: String,
-    /// What is plainly right for it; `None` where that is not easily told.
+    /// Type that the fast path can verify; `None` leaves the property to the validator.
     kind: Option<Kind>,
 }
 
@@ -30,17 +30,17 @@ enum Kind {
     Number,
     Integer,
     Boolean,
-    /// Anything, as long as it is not nested, which would have to be measured.
+    /// Any value that is not nested; nested values need a depth check.
     Scalar,
 }
 
-/// The most properties: one bit each.
+/// One bit per property.
 const MAX_PROPERTIES: usize = 64;
 
-/// Integers of more digits are compared by value, which is not for here.
+/// Integers with more digits need a comparison by value and are left to the validator.
 const MAX_DIGITS: usize = 15;
 
-/// Keywords that say nothing about what is right.
+/// Keywords without effect on validation.
 const ANNOTATIONS: [&str; 8] = [
     "title",
     "description",
@@ -53,7 +53,7 @@ const ANNOTATIONS: [&str; 8] = [
 ];
 
 impl PlainSchema {
-    /// The schema, if it is of the simple kind.
+    /// Returns the simple form of a schema, if it has one.
     pub(super) fn of(schema: &Value) -> Option<Self> {
         let mut properties = Vec::new();
         let mut names: &[Value] = &[];
@@ -70,7 +70,7 @@ impl PlainSchema {
                 }
                 "required" => names = value.as_array()?,
                 "additionalProperties" => open = value.as_bool()?,
-                // Whatever the dialect, what is read here means the same in it.
+                // The keywords handled here mean the same in every dialect.
                 "$schema" => {}
                 word if ANNOTATIONS.contains(&word) => {}
                 _ => return None,
@@ -91,12 +91,12 @@ impl PlainSchema {
         })
     }
 
-    /// Whether the arguments, which must be JSON, are plainly right.
+    /// Whether the arguments, which must be valid JSON, are certainly valid.
     pub(super) fn plainly_fits(&self, arguments: &str) -> bool {
-        self.look(arguments) == Ok(Some(()))
+        self.scan(arguments) == Ok(Some(()))
     }
 
-    fn look(&self, arguments: &str) -> Result<Option<()>, Malformed> {
+    fn scan(&self, arguments: &str) -> Result<Option<()>, Malformed> {
         let mut cursor = Cursor::new(arguments);
         let mut missing = self.required;
         cursor.enter(b'{')?;
@@ -138,7 +138,7 @@ impl Kind {
                         _ => return None,
                     });
                 }
-                // Formats are not checked.
+                // `format` is not validated.
                 "format" => {}
                 word if ANNOTATIONS.contains(&word) => {}
                 _ => return None,
@@ -150,7 +150,7 @@ impl Kind {
     fn is_plainly(self, written: &str) -> bool {
         let digits = written.strip_prefix('-').unwrap_or(written).as_bytes();
         match self {
-            // An escape may spell half a character, which not every parser takes for text.
+            // An escape can encode a lone surrogate, which some parsers reject.
             Self::Text => written.starts_with('"') && !written.contains('\\'),
             Self::Scalar => !written.starts_with(['{', '[']) && !written.contains('\\'),
             Self::Boolean => matches!(written, "true" | "false"),

@@ -1,4 +1,4 @@
-//! What a validator found, in words that tell a model what to change.
+//! Turns validation errors into messages that tell a model what to change.
 
 use jsonschema::{
     ValidationError,
@@ -8,16 +8,16 @@ use jsonschema::{
 use serde_json::Value;
 use switchboard_config::text::visible;
 
-/// What paths begin with.
+/// First segment of every path.
 pub(super) const ROOT: &str = "arguments";
 
-/// The longest piece of a value or a schema in a message.
+/// Maximum length of an excerpt from a value or a schema, in characters.
 const MAX_EXCERPT: usize = 80;
 
-/// The longest list of alternatives in a message.
+/// Maximum number of alternatives in a message.
 const MAX_OPTIONS: usize = 12;
 
-/// One problem with its path; several where the validator tells them in one.
+/// Returns pairs of path and message; one validation error can yield several.
 pub(super) fn tell(error: &ValidationError<'_>) -> Vec<(String, String)> {
     let at = path(error);
     let got = describe(error.instance());
@@ -29,7 +29,7 @@ pub(super) fn tell(error: &ValidationError<'_>) -> Vec<(String, String)> {
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
             return unexpected
                 .iter()
-                .map(|name| (joined(&at, name), "there is no such argument".to_owned()))
+                .map(|name| (joined(&at, name), "unknown argument".to_owned()))
                 .collect();
         }
         Kind::Type { kind } => format!("expected {}, got {got}", types(kind)),
@@ -60,17 +60,23 @@ pub(super) fn tell(error: &ValidationError<'_>) -> Vec<(String, String)> {
             format!("expected at most {limit} properties, got {}", count(error))
         }
         Kind::Pattern { pattern } => {
-            format!("expected text that matches {}, got {got}", excerpt(pattern))
+            format!(
+                "expected a string that matches {}, got {got}",
+                excerpt(pattern)
+            )
         }
         Kind::Format { format } => {
-            format!("expected text in the format {}, got {got}", excerpt(format))
+            format!(
+                "expected a string in the format {}, got {got}",
+                excerpt(format)
+            )
         }
         Kind::UniqueItems => "expected items that are all different".to_owned(),
-        Kind::Contains => "no item is of the kind that must be there".to_owned(),
-        Kind::FalseSchema => "nothing is accepted here".to_owned(),
-        Kind::Not { .. } => format!("this value is ruled out: {got}"),
+        Kind::Contains => "no item matches the required schema".to_owned(),
+        Kind::FalseSchema => "no value is allowed here".to_owned(),
+        Kind::Not { .. } => format!("this value is not allowed: {got}"),
         Kind::PropertyNames { error } => format!(
-            "a property's name is not accepted: {}",
+            "a property name is not allowed: {}",
             shortened(&error.to_string())
         ),
         Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
@@ -84,18 +90,18 @@ pub(super) fn tell(error: &ValidationError<'_>) -> Vec<(String, String)> {
     vec![(at, message)]
 }
 
-/// A value in few words: its type, and the value itself where that is short.
+/// Describes a value: its type, and the value itself if short.
 pub(super) fn describe(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(value) => format!("the boolean {value}"),
         Value::Number(number) => format!("the number {}", excerpt(&number.to_string())),
         Value::String(text) => format!(
-            "the text {}",
+            "the string {}",
             excerpt(&Value::from(text.as_str()).to_string())
         ),
-        Value::Array(items) if items.is_empty() => "an empty list".to_owned(),
-        Value::Array(items) => format!("a list of {}", items.len()),
+        Value::Array(items) if items.is_empty() => "an empty array".to_owned(),
+        Value::Array(items) => format!("an array of length {}", items.len()),
         Value::Object(members) if members.is_empty() => "an empty object".to_owned(),
         Value::Object(members) => {
             let names: Vec<&str> = members.keys().take(4).map(String::as_str).collect();
@@ -104,13 +110,13 @@ pub(super) fn describe(value: &Value) -> String {
     }
 }
 
-/// A message of bounded length with nothing hidden in it.
+/// Truncates and sanitizes a message.
 pub(super) fn shortened(message: &str) -> String {
     let short: String = message.chars().take(300).collect();
     visible(&short).into_owned()
 }
 
-/// Where none of several alternatives fits: what the nearest one lacks, or all that would be right.
+/// Describes a failed `anyOf` or `oneOf`: the expected types, or what the nearest alternative lacks.
 fn alternatives_failed(
     at: &str,
     got: &str,
@@ -136,7 +142,7 @@ fn alternatives_failed(
             format!("expected {}, got {got}", expected.join(" or ")),
         )];
     }
-    // An alternative of another type is not what was meant.
+    // An alternative of another type is not the intended one.
     let is_type_at_root = |error: &ValidationError<'_>| {
         matches!(error.kind(), Kind::Type { .. }) && path(error) == at
     };
@@ -158,7 +164,7 @@ fn alternatives_failed(
     vec![(at.to_owned(), message)]
 }
 
-/// As [`tell`], without looking into alternatives of alternatives.
+/// As [`tell`], without descending into nested alternatives.
 fn tell_plainly(error: &ValidationError<'_>) -> Vec<String> {
     match error.kind() {
         Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } => {
@@ -209,8 +215,8 @@ fn types(kind: &TypeKind) -> String {
 
 fn with_article(name: &str) -> String {
     match name {
-        "string" => "a text".to_owned(),
-        "array" => "a list".to_owned(),
+        "string" => "a string".to_owned(),
+        "array" => "an array".to_owned(),
         "object" | "integer" => format!("an {name}"),
         "null" => name.to_owned(),
         _ => format!("a {name}"),
@@ -219,11 +225,11 @@ fn with_article(name: &str) -> String {
 
 fn alternatives(options: &Value) -> String {
     let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut told: Vec<String> = options.iter().take(MAX_OPTIONS).map(json).collect();
+    let mut listed: Vec<String> = options.iter().take(MAX_OPTIONS).map(json).collect();
     if options.len() > MAX_OPTIONS {
-        told.push(format!("… ({} in all)", options.len()));
+        listed.push(format!("… ({} in all)", options.len()));
     }
-    told.join(", ")
+    listed.join(", ")
 }
 
 fn count(error: &ValidationError<'_>) -> usize {

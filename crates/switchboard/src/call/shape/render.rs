@@ -1,4 +1,4 @@
-//! One content block as something a model can be given.
+//! Converts one content block to a form for the model.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -13,24 +13,22 @@ use switchboard_protocol::types::{Number, encode};
 
 use super::Media;
 
-/// The longest media type that is shown.
+/// Maximum length of a displayed media type, in characters.
 const MAX_EXCERPT: usize = 100;
 
-/// Servers write base64 with and without padding.
+/// Servers send base64 with and without padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// What becomes of a block.
+/// Form of a converted block.
 pub(super) enum Rendered<'a> {
-    /// Text of the server.
+    /// Text from the server.
     Text(Cow<'a, str>),
-    /// A picture.
     Image(Media),
-    /// Sound.
     Audio(Media),
-    /// Bytes that are to be kept in a file.
+    /// Binary data for a file.
     Bytes {
         what: String,
         extension: &'static str,
@@ -46,7 +44,7 @@ pub(super) fn block<'a>(block: &ContentBlock<'a>) -> Rendered<'a> {
         ContentBlock::Audio(content) => media("audio", &content.mime_type, &content.data),
         ContentBlock::Resource(content) => resource(content),
         ContentBlock::ResourceLink(link) => Rendered::Text(Cow::Owned(self::link(link))),
-        // Not of a tool's result by any revision; shown as they came.
+        // Not allowed in a tool result by any revision; shown as raw JSON.
         other => Rendered::Text(Cow::Owned(encode(other))),
     }
 }
@@ -54,13 +52,13 @@ pub(super) fn block<'a>(block: &ContentBlock<'a>) -> Rendered<'a> {
 fn resource<'a>(embedded: &EmbeddedResource<'a>) -> Rendered<'a> {
     match &embedded.resource {
         ResourceContents::Text(contents) => {
-            let mut whole = format!("[resource {}", contents.uri);
+            let mut text = format!("[resource {}", contents.uri);
             if let Some(mime_type) = &contents.mime_type {
-                let _ = write!(whole, " ({mime_type})");
+                let _ = write!(text, " ({mime_type})");
             }
-            whole.push_str("]\n");
-            whole.push_str(&contents.text.decode());
-            Rendered::Text(Cow::Owned(whole))
+            text.push_str("]\n");
+            text.push_str(&contents.text.decode());
+            Rendered::Text(Cow::Owned(text))
         }
         ResourceContents::Blob(contents) => {
             let mime_type = contents
@@ -80,7 +78,7 @@ fn resource<'a>(embedded: &EmbeddedResource<'a>) -> Rendered<'a> {
 fn media<'a>(kind: &str, mime_type: &str, data: &JsonStr<'_>) -> Rendered<'a> {
     let decoded = data.decode();
     let expected = if kind == "image" { "image/" } else { "audio/" };
-    // One picture that is none makes a provider refuse the whole conversation.
+    // A single invalid image makes a provider reject the whole conversation.
     if decoded.is_empty()
         || !mime_type.starts_with(expected)
         || BASE64.decode(decoded.as_bytes()).is_err()
@@ -102,16 +100,16 @@ fn media<'a>(kind: &str, mime_type: &str, data: &JsonStr<'_>) -> Rendered<'a> {
     }
 }
 
-/// A picture or sound that is to be kept in a file all the same.
+/// Converts media over the limit to a file.
 pub(super) fn as_bytes<'a>(media: &Media) -> Rendered<'a> {
-    let what = format!("{}, not shown among so many", media.mime_type);
+    let what = format!("{}, over the limit of media per result", media.mime_type);
     bytes(what, &media.mime_type, &JsonStr::from(media.data.as_str()))
 }
 
 fn bytes<'a>(what: String, mime_type: &str, data: &JsonStr<'_>) -> Rendered<'a> {
     let written = data.decode();
     let compact: String;
-    // Some encoders break base64 into lines.
+    // Some encoders insert line breaks into base64.
     let written = if written.contains(char::is_whitespace) {
         compact = written.split_whitespace().collect();
         compact.as_str()
@@ -125,7 +123,7 @@ fn bytes<'a>(what: String, mime_type: &str, data: &JsonStr<'_>) -> Rendered<'a> 
             bytes,
         },
         Err(_) => Rendered::Bytes {
-            what: format!("{what}, not valid base64 and kept as it came"),
+            what: format!("{what}, not valid base64, saved as received"),
             extension: "txt",
             bytes: written.as_bytes().to_vec(),
         },
@@ -148,7 +146,7 @@ fn link(link: &ResourceLink<'_>) -> String {
     note
 }
 
-/// The text, borrowed from the result where it has no escapes.
+/// Borrows the text from the result if it has no escapes.
 fn text<'a>(text: &JsonStr<'a>) -> Cow<'a, str> {
     text.clone().into_decoded()
 }

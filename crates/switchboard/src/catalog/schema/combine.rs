@@ -1,23 +1,23 @@
-//! Combinators at the root, which providers do not take, as one plain object schema.
+//! Flattens combinators at the root, which providers reject, into one plain object schema.
 //!
-//! `allOf` becomes the union of its parts with all that they require; `anyOf` and `oneOf` the union of their alternatives
-//! with what every one of them requires, and a sentence for the model about what belongs together. Both are laxer than
-//! what they replace, never stricter.
+//! `allOf` becomes the union of its parts with all their required properties; `anyOf` and `oneOf` become the union of
+//! their alternatives with the properties required by all of them, plus a sentence for the model about which arguments
+//! belong together. The result is never stricter than the original.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-/// Alternatives beyond these are not told in words.
+/// Maximum number of alternatives listed in the sentence.
 const MAX_TOLD: usize = 8;
 
-/// Alternatives beyond these do not add to the properties that the model is told of.
+/// Maximum number of alternatives whose properties are merged.
 const MAX_PARTS: usize = 64;
 
-/// Local references that are followed one after the other.
+/// Maximum length of a chain of local references.
 const MAX_HOPS: usize = 8;
 
-/// Replaces the combinator by what it comes to; whether it was there.
+/// Replaces the combinator; returns whether it was present.
 pub(super) fn flatten(root: &mut Map<String, Value>, keyword: &str, document: &Value) -> bool {
     let Some(combined) = root.remove(keyword) else {
         return false;
@@ -44,7 +44,7 @@ pub(super) fn flatten(root: &mut Map<String, Value>, keyword: &str, document: &V
                 None => {
                     properties.insert(name.clone(), schema.clone());
                 }
-                // Two alternatives mean different things by the name: the model is told both.
+                // Two alternatives define the property differently: accept both.
                 Some(other) if other != schema && !own.contains(name) => {
                     let both = either(other, schema);
                     properties.insert(name.clone(), both);
@@ -65,7 +65,7 @@ pub(super) fn flatten(root: &mut Map<String, Value>, keyword: &str, document: &V
         }
         tell(root, keyword, &parts);
     }
-    // What one part forbids may be what another one asks for.
+    // A property that one part forbids may be required by another.
     if parts.iter().any(|part| part.contains_key("properties")) {
         root.remove("additionalProperties");
     }
@@ -76,7 +76,7 @@ pub(super) fn flatten(root: &mut Map<String, Value>, keyword: &str, document: &V
     true
 }
 
-/// What a root that has a local reference refers to, where that is an object schema.
+/// Returns the target of a local reference at the root, if it is an object schema.
 pub(super) fn root_reference(
     root: &Map<String, Value>,
     document: &Value,
@@ -88,7 +88,7 @@ pub(super) fn root_reference(
     (target.get("type").is_none_or(|name| name == "object")).then_some(target)
 }
 
-/// What a local reference leads to.
+/// Resolves a local reference.
 pub(super) fn resolve<'v>(document: &'v Value, target: &str) -> Option<&'v Value> {
     let pointer = target.strip_prefix('#')?;
     document.pointer(pointer).or_else(|| {

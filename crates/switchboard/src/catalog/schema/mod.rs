@@ -1,15 +1,14 @@
-//! Input schemas as model providers take them.
+//! Repairs input schemas that model providers reject.
 //!
-//! Providers refuse a whole request over one bad schema, so each is looked at when it is listed. [`examine`] reads a
-//! clean schema once, in place, and builds nothing. Only a doubtful one is parsed, and then repaired or, where repairing
-//! would change what the tool is, refused with the reason; one tool is lost and never its neighbours.
+//! One invalid schema makes a provider reject the whole request, so each schema is checked when it is listed.
+//! [`examine`] scans a clean schema in place, without building values. A doubtful one is parsed and repaired or, if a
+//! repair would change the meaning of the tool, refused with a reason. **A repair only ever relaxes the model's view**:
+//! arguments are still validated against the original schema, whose errors cover what was relaxed. [`lint`] lists the
+//! findings for users.
 //!
-//! **Repairing only ever makes the model's view laxer.** Arguments are still checked against the schema as the server wrote
-//! it, so what the view no longer says is said by the error. [`lint`] lists the findings for people.
-//!
-//! What providers refuse, from their documentation and error messages: a root that is no object schema, combinators at
-//! the root, property names outside `^[a-zA-Z0-9_.-]{1,64}$`, references that lead nowhere, arrays without `items`, and
-//! whatever is no valid JSON Schema 2020-12.
+//! Providers reject: a root that is not an object schema, combinators at the root, property names outside
+//! `^[a-zA-Z0-9_.-]{1,64}$`, dangling references, arrays without `items`, and anything that is not valid JSON Schema
+//! 2020-12.
 
 mod combine;
 mod repair;
@@ -25,43 +24,43 @@ use switchboard_protocol::cursor::{Cursor, Malformed};
 use crate::json::SharedJson;
 pub(super) use scan::Verdict;
 
-/// The schema of a tool without arguments, or without a schema.
+/// Schema of a tool without arguments or without a schema.
 pub(crate) const EMPTY: &str = r#"{"type":"object","properties":{}}"#;
 
-/// The largest schema that is offered to a model. It is a hundred thousand tokens.
+/// Maximum size of a schema for a model, in bytes; about a hundred thousand tokens.
 pub(crate) const MAX_BYTES: usize = 256 * 1024;
 
-/// Schemas within schemas. What lies deeper is not described to the model.
+/// Maximum nesting of schemas. Deeper schemas are emptied in the model's view.
 pub(crate) const MAX_DEPTH: usize = 48;
 
-/// What is to become of a schema.
+/// Result of [`examine`].
 #[derive(Debug, Clone)]
 pub enum Examined {
-    /// It can be passed on as it is.
+    /// Providers accept it unchanged.
     Fine,
-    /// It can be passed on in this form.
+    /// Providers accept this relaxed form.
     Repaired(Repaired),
-    /// It cannot be passed on.
+    /// Providers would reject it, and a repair would change its meaning.
     Refused(SchemaFinding),
 }
 
-/// A schema in a form that providers take.
+/// A schema in a form that providers accept.
 #[derive(Debug, Clone)]
 pub struct Repaired {
-    /// The repaired schema.
+    /// Relaxed schema for the model.
     pub schema: SharedJson,
-    /// What was repaired.
+    /// Problems that were repaired.
     pub findings: Vec<SchemaFinding>,
 }
 
-/// Something in a schema that a provider would refuse.
+/// A problem in a schema that a provider would reject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaFinding {
-    /// Where, as a JSON pointer.
+    /// JSON pointer to the problem.
     pub path: String,
-    /// What is wrong.
+    /// Kind of the problem.
     pub problem: SchemaProblem,
-    /// What was done about it.
+    /// Whether it was repaired, or the tool set aside.
     pub remedy: Remedy,
 }
 
@@ -81,77 +80,77 @@ impl fmt::Display for SchemaFinding {
     }
 }
 
-/// What was done about a finding.
+/// Action taken on a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
-    /// The model gets a repaired form.
+    /// The model gets a repaired schema.
     Repaired,
     /// The tool is set aside.
     SetAside,
 }
 
-/// What can be wrong with a schema.
+/// Kinds of schema problems.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaProblem {
-    /// The schema is `null`, a list, a text …
+    /// Not an object or boolean: `null`, an array, a string …
     #[error("expected a schema, found {0}")]
     NoSchema(&'static str),
-    /// `false`: no call could be right.
+    /// The schema `false`, which rejects every call.
     #[error("it accepts no arguments at all")]
     AcceptsNothing,
-    /// The root does not say that it describes an object.
+    /// The root lacks `"type": "object"`.
     #[error("the root must have \"type\": \"object\"")]
     RootType,
-    /// The root describes something else than an object.
-    #[error("the arguments are to be of type {0}, and only objects can be sent")]
+    /// The root has another type than object.
+    #[error("the arguments have type {0}, but only objects can be sent")]
     NotAnObject(String),
-    /// `anyOf`, `oneOf`, `allOf` at the root.
+    /// `anyOf`, `oneOf` or `allOf` at the root.
     #[error("{0} is not accepted at the root")]
     RootCombinator(&'static str),
-    /// A keyword whose value has the wrong form.
+    /// A keyword with a value of the wrong type.
     #[error("{keyword} must be {expected}")]
     Keyword {
-        /// The keyword.
+        /// Name of the keyword.
         keyword: String,
-        /// What it must be.
+        /// The expected value in words, such as "a number".
         expected: &'static str,
     },
-    /// A type that JSON Schema does not have.
-    #[error("there is no type {0}")]
+    /// A type that JSON Schema does not define.
+    #[error("unknown type {0}")]
     UnknownType(String),
     /// A reference to another document.
-    #[error("the reference \"{}\" leads out of the schema", visible(.0))]
+    #[error("the reference \"{}\" points outside the schema", visible(.0))]
     RemoteReference(String),
-    /// A reference to nothing.
-    #[error("the reference \"{}\" leads nowhere", visible(.0))]
+    /// A reference without a target.
+    #[error("the reference \"{}\" has no target", visible(.0))]
     DanglingReference(String),
-    /// A property's name that providers refuse.
+    /// A property name that providers reject.
     #[error("the property name \"{}\" is not accepted by model providers", visible(.name))]
     PropertyName {
-        /// The name, cut short.
+        /// Name, truncated.
         name: String,
-        /// Whether a call needs it.
+        /// Whether the property is required.
         required: bool,
     },
-    /// An array schema that does not say what is in it.
+    /// An array schema without `items`.
     #[error("an array needs items")]
     ArrayWithoutItems,
     /// Control or invisible characters in texts.
     #[error("texts with control or invisible characters")]
     HiddenCharacters,
-    /// Schemas nested too deep.
+    /// Schemas nested too deeply.
     #[error("nested deeper than {MAX_DEPTH} schemas")]
     TooDeep,
-    /// Too much of it.
+    /// Exceeds the size limit.
     #[error("larger than {MAX_BYTES} bytes")]
     TooLarge,
-    /// It cannot be parsed.
+    /// Not valid JSON.
     #[error("it cannot be read")]
     Unreadable,
 }
 
-/// Looks at a schema and repairs it where a provider would refuse it.
+/// Checks a schema and repairs it if a provider would reject it.
 pub fn examine(schema: &RawValue) -> Examined {
     let mut cursor = Cursor::new(schema.get());
     match scan(&mut cursor) {
@@ -160,7 +159,7 @@ pub fn examine(schema: &RawValue) -> Examined {
     }
 }
 
-/// Everything in a schema that a provider would refuse, repaired or not.
+/// Returns all problems that a provider would reject, repaired or not.
 pub fn lint(schema: &RawValue) -> Vec<SchemaFinding> {
     match examine(schema) {
         Examined::Fine => Vec::new(),
@@ -169,12 +168,12 @@ pub fn lint(schema: &RawValue) -> Vec<SchemaFinding> {
     }
 }
 
-/// Reads the schema ahead and moves past it.
+/// Scans the schema at the cursor and moves past it.
 pub(super) fn scan(cursor: &mut Cursor<'_>) -> Result<Verdict, Malformed> {
     scan::scan(cursor)
 }
 
-/// Mends a schema that the scan found doubtful.
+/// Repairs a schema that the scan found doubtful.
 pub(super) fn repair_doubtful(schema: &str) -> Examined {
     repair::repair(schema)
 }

@@ -1,4 +1,4 @@
-//! Repairing a schema, keyword by keyword, on a parsed copy.
+//! Repairs a parsed schema, keyword by keyword.
 
 use std::collections::HashSet;
 
@@ -14,13 +14,13 @@ use super::{
 };
 use crate::json::SharedJson;
 
-/// Findings beyond these are counted by nobody.
+/// Maximum number of findings; the rest are dropped.
 const MAX_FINDINGS: usize = 100;
 
-/// Each round takes something out that the one before referred to; more are no accident.
+/// Maximum number of passes. Each removes targets of earlier references; more passes suggest a hostile schema.
 const MAX_ROUNDS: usize = 4;
 
-/// Looks at a schema and repairs it.
+/// Checks and repairs a schema.
 pub(super) fn repair(schema: &str) -> Examined {
     let (value, findings) = run(schema);
     if let Some(refused) = findings
@@ -38,7 +38,7 @@ pub(super) fn repair(schema: &str) -> Examined {
     })
 }
 
-/// All findings, also those that refuse the schema.
+/// Returns all findings, including those that refuse the schema.
 pub(super) fn findings(schema: &str) -> Vec<SchemaFinding> {
     run(schema).1
 }
@@ -53,7 +53,7 @@ fn run(schema: &str) -> (Value, Vec<SchemaFinding>) {
         repairer.refuse(SchemaProblem::Unreadable);
         return (Value::Null, repairer.findings);
     };
-    // What is taken out may be what something else refers to, so the result is looked at again.
+    // A removed part may be the target of a reference, so the result is checked again.
     for _ in 0..MAX_ROUNDS {
         repairer.is_changed = false;
         repairer.anchors = anchors(&value);
@@ -74,14 +74,14 @@ fn run(schema: &str) -> (Value, Vec<SchemaFinding>) {
 struct Repairer {
     path: String,
     findings: Vec<SchemaFinding>,
-    /// Names that `#name` may refer to.
+    /// Anchors that `#name` may refer to.
     anchors: HashSet<String>,
-    /// The pointers that local references may lead to, once one has been asked for.
+    /// Copy of the root, for resolving local references.
     document: Value,
     depth: usize,
-    /// Whether this round has found anything.
+    /// Whether this pass has found anything.
     is_changed: bool,
-    hidden_told: bool,
+    hidden_reported: bool,
 }
 
 impl Repairer {
@@ -114,7 +114,7 @@ impl Repairer {
         }
     }
 
-    /// A root that refers is replaced by what it refers to.
+    /// Replaces a root `$ref` by its target.
     fn root_reference(&mut self, root: &mut Map<String, Value>) {
         let Some(reference) = root.get("$ref").and_then(Value::as_str).map(str::to_owned) else {
             return;
@@ -127,7 +127,7 @@ impl Repairer {
                 *root = target;
                 self.repaired(SchemaProblem::RootType);
             }
-            // What cannot be followed is told by the ordinary check, except a circle, which looks well there.
+            // The ordinary check reports unresolvable references; a cycle resolves there and is handled here.
             None if self.resolves(&reference) => {
                 root.remove("$ref");
                 self.repaired(SchemaProblem::DanglingReference(excerpt(&reference)));
@@ -155,7 +155,7 @@ impl Repairer {
         root.insert("type".to_owned(), json!("object"));
     }
 
-    /// Mends a schema in any place below the root, and the root itself once it is an object.
+    /// Repairs a schema below the root, or the root once it is an object.
     fn schema(&mut self, schema: &mut Value) {
         match schema {
             Value::Object(members) => {
@@ -171,7 +171,7 @@ impl Repairer {
             Value::String(name) if alias(name).is_some() => {
                 let named = alias(name);
                 *schema = json!({"type": named});
-                self.repaired(SchemaProblem::NoSchema("a text"));
+                self.repaired(SchemaProblem::NoSchema("a string"));
             }
             other => {
                 self.repaired(SchemaProblem::NoSchema(kind(other)));
@@ -210,7 +210,7 @@ impl Repairer {
                     SchemaProblem::DanglingReference(excerpt(target))
                 }
                 Some(Value::String(target)) => SchemaProblem::RemoteReference(excerpt(target)),
-                Some(_) => wrong(keyword, "a text"),
+                Some(_) => wrong(keyword, "a string"),
             };
             members.remove(keyword);
             self.within(keyword, |repairer| repairer.repaired(problem));
@@ -243,18 +243,18 @@ impl Repairer {
         let repaired = match &*declared {
             Value::String(_) => known(declared).map(|name| json!(name)),
             Value::Array(names) => {
-                let mut kept: Vec<&str> = Vec::new();
+                let mut known_names: Vec<&str> = Vec::new();
                 for name in names.iter().filter_map(&mut known) {
-                    if !kept.contains(&name) {
-                        kept.push(name);
+                    if !known_names.contains(&name) {
+                        known_names.push(name);
                     }
                 }
-                if kept.len() != names.len() && unknown.is_none() {
+                if known_names.len() != names.len() && unknown.is_none() {
                     unknown = Some("twice".to_owned());
                 }
-                match kept.as_slice() {
+                match known_names.as_slice() {
                     [] => None,
-                    _ => Some(json!(kept)),
+                    _ => Some(json!(known_names)),
                 }
             }
             _ => known(declared).map(|name| json!(name)),
@@ -274,13 +274,13 @@ impl Repairer {
         }
     }
 
-    /// Keywords with plain values: what has the wrong form says nothing and goes.
+    /// Removes keywords whose plain value has the wrong type.
     fn keywords(&mut self, members: &mut Map<String, Value>) {
         members.retain(|name, value| {
             let (is_right, expected) = match name.as_str() {
                 "description" | "title" | "$comment" | "format" | "pattern" | "$schema" | "$id"
                 | "$anchor" | "contentEncoding" | "contentMediaType" => {
-                    (value.is_string(), "a text")
+                    (value.is_string(), "a string")
                 }
                 "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
                     (value.is_number(), "a number")
@@ -291,16 +291,16 @@ impl Repairer {
                 ),
                 "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties"
                 | "maxProperties" | "minContains" | "maxContains" => {
-                    (is_count(value), "a whole number that is not negative")
+                    (is_count(value), "a non-negative integer")
                 }
                 "uniqueItems" | "deprecated" | "readOnly" | "writeOnly" => {
                     (value.is_boolean(), "true or false")
                 }
                 "enum" => (
                     value.as_array().is_some_and(|values| !values.is_empty()),
-                    "a list with at least one value",
+                    "a non-empty array",
                 ),
-                "examples" => (value.is_array(), "a list"),
+                "examples" => (value.is_array(), "an array"),
                 _ => (true, ""),
             };
             if !is_right {
@@ -318,7 +318,7 @@ impl Repairer {
         let Value::Array(names) = required else {
             members.remove("required");
             return self.within("required", |repairer| {
-                repairer.repaired(wrong("required", "a list of texts"));
+                repairer.repaired(wrong("required", "an array of strings"));
             });
         };
         let before = names.len();
@@ -329,7 +329,7 @@ impl Repairer {
         });
         if names.len() != before {
             self.within("required", |repairer| {
-                repairer.repaired(wrong("required", "a list of different texts"));
+                repairer.repaired(wrong("required", "an array of unique strings"));
             });
         }
     }
@@ -360,7 +360,7 @@ impl Repairer {
                 } else {
                     let name = excerpt(name);
                     let problem = SchemaProblem::PropertyName { name, required };
-                    // A call could not be made without it. Only below the root can the object itself be left out.
+                    // A call needs it at the root. Below the root, the enclosing object may be omitted.
                     if required && repairer.depth == 1 {
                         repairer.refuse(problem);
                     } else {
@@ -377,7 +377,7 @@ impl Repairer {
 
     fn items(&mut self, members: &mut Map<String, Value>) {
         if let Some(Value::Array(_)) = members.get("items") {
-            // The older form of `prefixItems`.
+            // Older form of `prefixItems`.
             if let Some(items) = members.remove("items") {
                 members.entry("prefixItems").or_insert(items);
             }
@@ -433,13 +433,13 @@ impl Repairer {
             Some(_) => {
                 members.remove(keyword);
                 self.within(keyword, |repairer| {
-                    repairer.repaired(wrong(keyword, "a list with at least one schema"));
+                    repairer.repaired(wrong(keyword, "a non-empty array of schemas"));
                 });
             }
         }
     }
 
-    /// Texts that the model reads. Names are not touched: calls use them.
+    /// Sanitizes texts for the model. Names stay unchanged: calls use them.
     fn texts(&mut self, members: &mut Map<String, Value>) {
         for (keyword, value) in members
             .iter_mut()
@@ -449,7 +449,7 @@ impl Repairer {
                 continue;
             }
             self.is_changed = true;
-            if !std::mem::replace(&mut self.hidden_told, true) {
+            if !std::mem::replace(&mut self.hidden_reported, true) {
                 self.within(keyword, |repairer| {
                     repairer.repaired(SchemaProblem::HiddenCharacters);
                 });
@@ -458,14 +458,14 @@ impl Repairer {
     }
 
     fn repaired(&mut self, problem: SchemaProblem) {
-        self.tell(problem, Remedy::Repaired);
+        self.record(problem, Remedy::Repaired);
     }
 
     fn refuse(&mut self, problem: SchemaProblem) {
-        self.tell(problem, Remedy::SetAside);
+        self.record(problem, Remedy::SetAside);
     }
 
-    fn tell(&mut self, problem: SchemaProblem, remedy: Remedy) {
+    fn record(&mut self, problem: SchemaProblem, remedy: Remedy) {
         self.is_changed = true;
         if self.findings.len() < MAX_FINDINGS || remedy == Remedy::SetAside {
             self.findings.push(SchemaFinding {

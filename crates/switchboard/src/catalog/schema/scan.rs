@@ -1,7 +1,7 @@
-//! One pass over a schema's text that tells whether anybody needs to look closer.
+//! Fast scan of a schema's text that decides whether it needs a closer check.
 //!
-//! It accepts what it is sure of: the subset of JSON Schema that nearly all tools are written in. Whatever it does not
-//! know as harmless (references, combinators at the root, escapes in keys, odd forms) is doubtful, which is not wrong.
+//! Accepts the subset of JSON Schema that nearly all tools use. Anything not known to be safe (references, combinators
+//! at the root, escapes in keys, unusual forms) is doubtful, which does not mean invalid.
 
 use switchboard_protocol::cursor::{Contents, Cursor, Malformed};
 use switchboard_protocol::param_headers::ANNOTATION;
@@ -9,14 +9,14 @@ use switchboard_protocol::param_headers::ANNOTATION;
 use super::super::text;
 use super::{MAX_BYTES, MAX_DEPTH, is_property_name};
 
-/// What the scan says.
+/// Result of the scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::catalog) enum Verdict {
-    /// Every provider takes it, and nothing in it is mirrored into headers.
+    /// Accepted by every provider, without header annotations.
     Clean,
-    /// Every provider takes it, and it has annotations for headers.
+    /// Accepted by every provider, with header annotations.
     Mirrored,
-    /// Somebody has to look.
+    /// Needs a full check.
     Doubtful,
 }
 
@@ -26,7 +26,7 @@ enum Place {
     Inner,
 }
 
-/// Why a scan ends early: it found something, or the text is no JSON.
+/// Ends a scan early: something is doubtful, or the text is not JSON.
 struct Doubt;
 
 impl From<Malformed> for Doubt {
@@ -91,7 +91,7 @@ fn schema(
 
 #[derive(Default)]
 struct Described<'a> {
-    /// The type, where it is a single one.
+    /// Type, if it is a single one.
     type_name: Option<&'a str>,
     is_array: bool,
     has_items: bool,
@@ -108,7 +108,7 @@ fn keyword<'a>(
     match name {
         "type" => types(cursor, described),
         "description" | "title" | "$comment" | "format" | "pattern" | "$schema" => {
-            harmless(cursor.string()?)
+            plain_text(cursor.string()?)
         }
         "properties" => {
             cursor.enter(b'{')?;
@@ -202,15 +202,15 @@ fn schemas(cursor: &mut Cursor<'_>, depth: usize, is_mirrored: &mut bool) -> Res
 fn strings(cursor: &mut Cursor<'_>) -> Result<(), Doubt> {
     cursor.enter(b'[')?;
     while cursor.next_item()? {
-        harmless(cursor.string()?)?;
+        plain_text(cursor.string()?)?;
     }
     Ok(())
 }
 
-/// Data of any form: only its texts matter.
+/// Arbitrary data: only its texts are checked.
 fn data(cursor: &mut Cursor<'_>) -> Result<(), Doubt> {
     match cursor.peek() {
-        b'"' => harmless(cursor.string()?),
+        b'"' => plain_text(cursor.string()?),
         b'{' | b'[' => {
             let written = cursor.value()?;
             if text::is_plain(written) && !written.contains("\\u") {
@@ -223,8 +223,8 @@ fn data(cursor: &mut Cursor<'_>) -> Result<(), Doubt> {
     }
 }
 
-/// A text that may be shown as it is. Escapes other than `\n`, `\"` and their like are looked at closer.
-fn harmless(contents: Contents<'_>) -> Result<(), Doubt> {
+/// Accepts a text that can be shown unchanged. `\u` escapes need a closer check.
+fn plain_text(contents: Contents<'_>) -> Result<(), Doubt> {
     if contents.has_escapes && memchr::memmem::find(contents.escaped.as_bytes(), b"\\u").is_some() {
         return Err(Doubt);
     }

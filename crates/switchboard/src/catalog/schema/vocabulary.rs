@@ -1,4 +1,4 @@
-//! What JSON Schema's words are, and small questions about schemas as values.
+//! JSON Schema keywords and types, and helpers for schemas as JSON values.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -37,7 +37,7 @@ pub(super) const SINGLES: [&str; 10] = [
     "else",
 ];
 
-/// The type a name stands for, also in the spellings of programming languages.
+/// Maps a type name to its JSON Schema type; accepts the spellings of programming languages.
 pub(super) fn alias(name: &str) -> Option<&'static str> {
     if let Some(exact) = TYPES.iter().find(|known| **known == name) {
         return Some(exact);
@@ -61,12 +61,12 @@ pub(super) fn is_count(value: &Value) -> bool {
             .is_some_and(|value| value >= 0.0 && value.fract() == 0.0)
 }
 
-/// Makes all texts in a value harmless; whether anything changed. Recursion is bounded by the parser.
+/// Sanitizes all texts in a value; returns whether any changed. The parser bounds the recursion.
 pub(super) fn neutralise(value: &mut Value) -> bool {
     match value {
         Value::String(text) => match text::neutralise(text) {
-            Cow::Owned(harmless) if harmless != *text => {
-                *text = harmless;
+            Cow::Owned(sanitized) if sanitized != *text => {
+                *text = sanitized;
                 true
             }
             _ => false,
@@ -91,7 +91,7 @@ pub(super) fn holds_schemas(keyword: &str) -> bool {
         )
 }
 
-/// Whether the name of anything has characters that nobody sees. A name cannot be changed without changing what it means.
+/// Whether any name contains invisible characters. Names cannot be changed without changing their meaning.
 pub(super) fn has_hidden_names(value: &Value) -> bool {
     match value {
         Value::Object(members) => members
@@ -137,8 +137,8 @@ pub(super) fn kind(value: &Value) -> &'static str {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
         Value::Object(_) => "an object",
     }
 }

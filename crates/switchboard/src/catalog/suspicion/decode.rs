@@ -1,6 +1,6 @@
-//! What is written in code within a text: base64, hexadecimal, percent signs and escapes.
+//! Decodes encoded runs within a text: base64, hexadecimal, percent-encoding and escapes.
 //!
-//! Owns finding such runs and decoding them. Only what decodes to prose counts: hashes, keys and pictures do not.
+//! Only runs that decode to prose are returned: hashes, keys and images are not.
 
 use std::ops::Range;
 
@@ -9,20 +9,20 @@ use base64::alphabet;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
-/// A shorter run says nothing.
+/// Minimum length of an encoded run.
 const SHORTEST: usize = 24;
-/// So much of one run is decoded at a time; longer ones are decoded piece by piece.
+/// Maximum length decoded at a time; longer runs are decoded in pieces.
 const PIECE: usize = 64 * 1024;
-/// Of so many escapes on a text is decoded.
+/// Minimum number of escapes for a text to be decoded.
 const FEW_ESCAPES: usize = 4;
 
-/// A part of a text in plain, and where it stands.
+/// A decoded part of a text and its position.
 pub(super) struct Decoded {
     pub(super) text: String,
     pub(super) place: Range<usize>,
 }
 
-/// Everything in the text that is written in code.
+/// Returns all encoded parts of a text, decoded.
 pub(super) fn decoded(text: &str) -> Vec<Decoded> {
     let mut found = Vec::new();
     let bytes = text.as_bytes();
@@ -45,7 +45,7 @@ pub(super) fn decoded(text: &str) -> Vec<Decoded> {
     found
 }
 
-/// The text with each Latin letter thirteen further on.
+/// Decodes ROT13.
 pub(super) fn rotated(text: &str) -> String {
     let rotate = |letter: char, first: u8| {
         let place = u8::try_from(letter).unwrap_or(first).wrapping_sub(first);
@@ -60,7 +60,6 @@ pub(super) fn rotated(text: &str) -> String {
         .collect()
 }
 
-/// The text from its end to its beginning.
 pub(super) fn reversed(text: &str) -> String {
     text.chars().rev().collect()
 }
@@ -105,7 +104,7 @@ fn hexadecimal(code: &[u8]) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// Whether a text is words and not noise.
+/// Whether a text is prose and not noise.
 fn is_prose(text: &str) -> bool {
     let (mut ordinary, mut all, mut blanks) = (0_usize, 0_usize, 0_usize);
     for character in text.chars() {
@@ -115,7 +114,7 @@ fn is_prose(text: &str) -> bool {
             character.is_alphabetic() || " .,;:!?/~_-'\"@`()0123456789\n".contains(character);
         ordinary += usize::from(is_ordinary && character != '\u{FFFD}');
     }
-    // Words of Asian scripts have no blanks between them.
+    // Asian scripts have no spaces between words.
     (blanks > 0 || !text.is_ascii()) && ordinary * 20 >= all * 17
 }
 
@@ -146,7 +145,7 @@ fn percent(text: &str) -> Option<String> {
     (count >= FEW_ESCAPES).then(|| String::from_utf8_lossy(&plain).into_owned())
 }
 
-/// Escapes as programs and pages have them: `\u0041`, `\x41`, `&#65;`, `&#x41;`.
+/// Decodes escapes of source code and HTML: `\u0041`, `\x41`, `&#65;`, `&#x41;`.
 fn escapes(text: &str) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     let mut count = 0;
@@ -167,7 +166,7 @@ fn escapes(text: &str) -> Option<String> {
     (count >= FEW_ESCAPES).then_some(plain)
 }
 
-/// The character that an escape at the beginning stands for, and how long the escape is.
+/// Decodes an escape at the start of the text; returns the character and the length of the escape.
 fn escape(text: &str) -> Option<(char, usize)> {
     let number = |digits: &str, radix| {
         let number = u32::from_str_radix(digits, radix).ok()?;

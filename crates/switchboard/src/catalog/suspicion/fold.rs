@@ -1,10 +1,9 @@
-//! Text in the forms in which patterns look at it.
+//! Folds a text into the normalized forms that patterns are matched against.
 //!
-//! Whoever hides an instruction writes it with look-alikes, full-width letters, accents, invisible characters, digits for
-//! letters or blanks between them. So a text is folded first: lower case, compatibility forms and accents of Latin letters
-//! resolved, invisible characters and stray marks dropped. Where it has look-alikes, digits in words or single letters in
-//! rows, it is looked at in those readings as well. Every form is made in one pass and is at most a little longer than the
-//! text.
+//! Hidden instructions may use confusable characters, full-width letters, accents, invisible characters, digits for
+//! letters, or spaced-out letters. Folding converts to lower case, resolves compatibility forms and accents of Latin
+//! letters, and drops invisible characters and stray marks. Texts with confusables, digits in words or spaced-out
+//! letters get additional forms. Each form takes one pass and is at most slightly longer than the text.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,10 +11,10 @@ use std::ops::Range;
 use switchboard_config::text::is_invisible;
 use unicode_normalization::UnicodeNormalization as _;
 
-/// A reading of a text.
+/// One normalized form of a text.
 pub(super) struct Form<'t> {
     pub(super) text: Cow<'t, str>,
-    /// For each byte where in the original it comes from; `None` where that cannot be told.
+    /// Maps each byte to its position in the original.
     origins: Origins,
 }
 
@@ -26,7 +25,7 @@ enum Origins {
 }
 
 impl Form<'_> {
-    /// The place in the original that a match comes from; `None` where that cannot be told.
+    /// Maps a match to its range in the original; `None` if unknown.
     pub(super) fn place(&self, found: Range<usize>) -> Option<Range<usize>> {
         match &self.origins {
             Origins::Same => Some(found),
@@ -39,7 +38,7 @@ impl Form<'_> {
     }
 }
 
-/// All readings of a text, the plain one first.
+/// Returns all forms of a text, the plain one first.
 pub(super) fn forms(text: &str) -> Vec<Form<'_>> {
     let plain = plain(text);
     let mut forms = Vec::new();
@@ -68,7 +67,7 @@ pub(super) fn forms(text: &str) -> Vec<Form<'_>> {
     forms
 }
 
-/// A name as words: `readFile`, `read_file` and `read-file` read alike.
+/// Splits a name into words: `readFile`, `read_file` and `read-file` give the same result.
 pub(super) fn words(name: &str) -> String {
     let mut words = String::with_capacity(name.len() + 8);
     let mut was_lower = false;
@@ -90,7 +89,7 @@ fn plain(text: &str) -> Form<'_> {
     if text.is_ascii() {
         let mut folded = text.to_ascii_lowercase();
         let bytes = text.as_bytes();
-        // Few characters change more than their case.
+        // Only these characters change more than their case.
         let ends: Vec<usize> = memchr::memchr2_iter(b'.', b'\n', bytes).collect();
         if !ends.is_empty() {
             let mut changed = folded.into_bytes();
@@ -99,7 +98,7 @@ fn plain(text: &str) -> Form<'_> {
                     *byte = ascii(bytes, at);
                 }
             }
-            // Bytes of ASCII stay bytes of ASCII.
+            // Replacing ASCII by ASCII keeps valid UTF-8.
             folded = String::from_utf8(changed).unwrap_or_default();
         }
         return Form {
@@ -118,7 +117,7 @@ fn plain(text: &str) -> Form<'_> {
     for (at, character) in text.char_indices() {
         match character {
             _ if character.is_ascii() => push(char::from(ascii(bytes, at)), at),
-            // What ends a sentence in other scripts.
+            // Sentence terminators of other scripts.
             '。' | '।' | '۔' | '\u{2028}' | '\u{2029}' => push('\n', at),
             '’' | '‘' | '´' => push('\'', at),
             '\u{a0}' => push(' ', at),
@@ -140,7 +139,7 @@ fn plain(text: &str) -> Form<'_> {
     }
 }
 
-/// An ASCII character as patterns want it: lower case, sentences ended by a line break, wrapped lines joined.
+/// Folds an ASCII character: lower case, sentence ends as line breaks, wrapped lines joined.
 fn ascii(bytes: &[u8], at: usize) -> u8 {
     let Some(&byte) = bytes.get(at) else {
         return b' ';
@@ -156,30 +155,30 @@ fn ascii(bytes: &[u8], at: usize) -> u8 {
     }
 }
 
-/// "e.g." and "i.e." end no sentence.
+/// "e.g." and "i.e." do not end a sentence.
 fn is_abbreviated(bytes: &[u8], at: usize) -> bool {
     let before = at.checked_sub(3).and_then(|start| bytes.get(start..at));
     before.is_some_and(|before| matches!(before, b"e.g" | b"i.e" | b"E.g" | b"I.e"))
 }
 
-/// Whether a line break only wraps a sentence: what follows goes on in lower case.
+/// Whether a line break only wraps a sentence: the next line continues in lower case.
 fn is_wrapped(bytes: &[u8], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|before| bytes.get(before));
     if matches!(before, None | Some(b'\n' | b'.' | b':' | b'!' | b'?')) {
         return false;
     }
-    // An indent is short; looking no further keeps this linear.
+    // Indents are short; the bound keeps this linear.
     let ahead = bytes.get(at + 1..).unwrap_or_default().iter().take(40);
     let next = ahead.copied().find(|byte| !matches!(byte, b' ' | b'\t'));
     next.is_some_and(|next| next.is_ascii_lowercase() || matches!(next, b'(' | b','))
 }
 
-/// Accents that stand alone once a letter and its own are one character, as they do when a word is struck through.
+/// Combining marks that remain after composition, as in struck-through words.
 fn is_stray_mark(character: char) -> bool {
     matches!(character, '\u{300}'..='\u{36F}' | '\u{1AB0}'..='\u{1AFF}' | '\u{1DC0}'..='\u{1DFF}' | '\u{20D0}'..='\u{20FF}')
 }
 
-/// A Latin letter without its accent.
+/// Removes the accent of a Latin letter.
 fn base_letter(character: char) -> char {
     match character {
         'ł' | 'Ł' => 'l',
@@ -194,7 +193,7 @@ fn base_letter(character: char) -> char {
     }
 }
 
-/// The text with letters of other scripts that look like ours as ours; `None` if it has none.
+/// Replaces confusable letters of other scripts by Latin ones; `None` if there are none.
 fn without_look_alikes<'f>(form: &Form<'_>) -> Option<Form<'f>> {
     let Origins::Mapped(before) = &form.origins else {
         return None;
@@ -231,7 +230,7 @@ fn look_alike(character: char) -> char {
     }
 }
 
-/// The text with digits and signs in words read as letters, if several words have them.
+/// Reads digits and symbols within words as letters, if several words contain them.
 fn digits_as_letters(text: &str) -> Option<String> {
     let is_part = |character: char| character.is_ascii_alphanumeric() || "@$".contains(character);
     let mut odd_words = 0;
@@ -257,10 +256,10 @@ fn digits_as_letters(text: &str) -> Option<String> {
     (odd_words >= ODD_WORDS).then_some(read)
 }
 
-/// So many words with digits are a way of writing; fewer are names and versions.
+/// Minimum number of words with digits; fewer are probably names and versions.
 const ODD_WORDS: usize = 3;
 
-/// The text with letters that stand apart put together, if there are rows of them.
+/// Joins spaced-out letters, if there are enough of them.
 fn letters_joined(text: &str) -> Option<String> {
     let is_letter = |word: &str| word.len() == 1 && word.as_bytes()[0].is_ascii_lowercase();
     let letters = text.split([' ', '\n', '\t']).filter(|word| is_letter(word));
@@ -270,7 +269,7 @@ fn letters_joined(text: &str) -> Option<String> {
     let mut joined = String::with_capacity(text.len());
     let mut after_letter = false;
     for word in text.split(' ') {
-        // Two blanks in a row end a word of such letters.
+        // Two spaces in a row separate words of spaced-out letters.
         if word.is_empty() {
             after_letter = false;
             continue;

@@ -1,13 +1,13 @@
-//! Words by what they mean in an instruction, in a dozen languages.
+//! Lexicon: terms by their meaning in an instruction, in a dozen languages.
 //!
-//! Owns the vocabulary only; `intent` says which combinations of meanings in one sentence matter. A term ends at a word's
-//! end unless it has a `*`. Terms see folded text: lower case, no accents on Latin letters.
+//! Vocabulary only; `intent` decides which combinations of meanings matter. A term matches whole words unless it ends
+//! with `*`. Terms are matched against folded text: lower case, no accents on Latin letters.
 
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
-/// A set of meanings.
+/// Bit set of meanings.
 pub(super) type Meanings = u64;
 
 macro_rules! meanings {
@@ -19,21 +19,21 @@ macro_rules! meanings {
 }
 
 meanings! {
-    /// When something is to be done: before, first, whenever.
+    /// Time or condition: before, first, whenever.
     WHEN,
-    /// That it is to be done: must, always, make sure.
+    /// Obligation: must, always, make sure.
     OBLIGED,
-    /// Something is refused or does not work without it.
+    /// Claimed precondition: rejected or broken without it.
     REQUIRED,
-    /// A reason that sounds official: security, compliance, integrity.
+    /// Official-sounding reason: security, compliance, integrity.
     OFFICIAL,
     /// All, any, every.
     ALL,
-    /// What tools are used for: transfers, queries, answers.
+    /// Tasks of tools: transfers, queries, answers.
     ACTION,
-    /// Verbs of getting at something, as a command or a base form.
+    /// Verbs of reading or fetching, as imperative or base form.
     READ,
-    /// The same, as a participle or gerund.
+    /// Verbs of reading or fetching, as participle or gerund.
     READING,
     /// Verbs of handing something over.
     GIVE,
@@ -41,15 +41,15 @@ meanings! {
     /// Verbs of running and calling.
     RUN,
     RUNNING,
-    /// Verbs of changing what another call gets.
+    /// Verbs of changing another call.
     CHANGE,
     CHANGING,
     /// Verbs of deleting.
     DESTROY,
-    /// Leaving out.
+    /// Verbs of omitting.
     OMIT,
     NOT,
-    /// Telling, mentioning, revealing.
+    /// Verbs of telling, mentioning, revealing.
     TELL,
     USER,
     /// This, these directions, the step.
@@ -58,21 +58,21 @@ meanings! {
     REPLY,
     /// See, know, notice.
     NOTICE,
-    /// Claiming what is not so.
+    /// Verbs of lying and pretending.
     LIE,
     /// The model, by any name.
     AGENT,
-    /// Things that are secret wherever they are named.
+    /// Things that are secret in any context.
     SECRET,
-    /// Things that many honest tools take: a password, a token.
+    /// Things that many legitimate tools take: a password, a token.
     CREDENTIAL,
-    /// What identifies a person.
+    /// Personal data.
     PERSONAL,
     /// Files and folders of the user.
     FILES,
-    /// What the model was told and knows.
+    /// The model's prompt, conversation and knowledge.
     CONTEXT,
-    /// The user's question, which honest tools ask for as well.
+    /// The user's question, which legitimate tools ask for as well.
     QUESTION,
     /// Whole, verbatim, unabridged.
     WHOLE,
@@ -80,25 +80,25 @@ meanings! {
     CONTENTS,
     /// An argument of this tool.
     PARAMETER,
-    /// What decides where a call of another tool goes: recipient, account, amount.
+    /// Destination of another tool's call: recipient, account, amount.
     TARGET,
     /// Instructions, rules, restrictions.
     RULES,
-    /// Ignoring, bypassing.
+    /// Verbs of ignoring and bypassing.
     NULLIFY,
-    /// Replaced, outdated: of rules, and of much else.
+    /// Replaced, outdated; also used of many other things.
     OUTDATED,
     /// Previous, above.
     PRIOR,
-    /// Yours, as the model's.
+    /// Your, in the sense of the model's.
     YOURS,
     /// You are no longer, your only goal.
     IDENTITY,
-    /// Somebody with a say: the operator, the vendor of the model.
+    /// An authority: the operator, the vendor of the model.
     AUTHORITY,
-    /// Not asking the user.
+    /// Without asking the user.
     UNASKED,
-    /// Somebody else's place.
+    /// A third party's server or place.
     OUTSIDE,
     /// Deprecated, unreliable, dangerous.
     DISPARAGE,
@@ -108,7 +108,7 @@ meanings! {
     OTHERS,
     FAILURE,
     REMEDY,
-    /// A command line that does harm or tells about the machine.
+    /// A shell command that does harm or reveals details of the machine.
     SHELL,
     /// Words in ROT13.
     ROTATED,
@@ -116,14 +116,13 @@ meanings! {
     REVERSED,
 }
 
-/// The terms, as an automaton, and the meaning of each.
+/// Automaton over all terms, and their meanings.
 pub(super) struct Lexicon {
     automaton: AhoCorasick,
-    /// By the automaton's numbers: the meanings, and whether the term is a whole word.
+    /// Indexed by pattern id: the meanings, and whether the term must match a whole word.
     terms: Vec<(Meanings, bool)>,
 }
 
-/// A term in a text.
 #[derive(Clone, Copy)]
 pub(super) struct Term {
     pub(super) start: usize,
@@ -131,7 +130,7 @@ pub(super) struct Term {
     pub(super) meanings: Meanings,
 }
 
-/// Compiled when the first text is looked over. A test holds that it can be.
+/// Compiled on first use. A test verifies that it compiles.
 pub(super) static LEXICON: LazyLock<Option<Lexicon>> = LazyLock::new(Lexicon::new);
 
 impl Lexicon {
@@ -154,7 +153,7 @@ impl Lexicon {
         Some(Self { automaton, terms })
     }
 
-    /// All terms in a text, ordered by their ends.
+    /// Returns all terms in a text, ordered by their ends.
     pub(super) fn find<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Term> + 't {
         let bytes = text.as_bytes();
         let is_letter = |byte: Option<&u8>| {
@@ -170,11 +169,11 @@ impl Lexicon {
                     return None;
                 }
                 let last = bytes.get(found.end().saturating_sub(1));
-                // `~/...` stands for any path.
+                // `~/...` is a placeholder for any path.
                 if first == Some(&b'~') && bytes.get(found.end()) == Some(&b'.') {
                     return None;
                 }
-                // `.env.example` is no `.env`.
+                // `.env.example` is not `.env`.
                 let goes_on =
                     |end: usize| bytes.get(end) == Some(&b'.') && is_letter(bytes.get(end + 1));
                 if is_word && first == Some(&b'.') && goes_on(found.end()) {

@@ -1,22 +1,22 @@
-//! What in a tool's definition looks as if it were written for the model behind the user's back.
+//! Detects tool definitions that seem to address the model without the user's knowledge (prompt injection).
 //!
-//! Rules, each with a name, a sentence that explains it, and the place where it matched. Most wordings prove nothing by
-//! themselves (a vault's description names passwords, too), so matches have weights, and a definition is flagged when
-//! those of different rules come to enough. A match is no proof, and a poisoned tool can be written so that nothing
-//! matches: this is for people who look, never the only defence. Nothing is decided here but one thing: a tool with tag
-//! characters in it, which no screen shows and every model reads, is set aside, because there is no honest reason for them.
+//! Each rule has a name, an explanation and the place of the match. Most wordings alone prove nothing (a vault's
+//! description names passwords, too), so matches have weights, and a definition is flagged when different rules add up.
+//! A match is not proof, and a poisoned tool can evade all rules: flags inform the user and are never the only defence.
+//! The only consequence is that a tool with tag characters, which are invisible to users and readable by models, is set
+//! aside: they have no legitimate use.
 //!
 //! | where | what |
 //! |---|---|
-//! | `fold` | a text as it would be read: look-alikes, full-width letters, accents and invisible characters resolved |
-//! | `decode` | what is written in base64, hexadecimal or escapes |
-//! | `rules` | the patterns and their weights |
-//! | `lexicon` | words by what they mean in an instruction |
-//! | `intent` | what a sentence asks for, by the meanings of its words |
-//! | `score` | what the matches in one definition come to |
+//! | `fold` | normalized forms of a text: confusables, full-width letters, accents and invisible characters resolved |
+//! | `decode` | decoding of base64, hexadecimal and escapes |
+//! | `rules` | patterns and their weights |
+//! | `lexicon` | terms by their meaning in an instruction |
+//! | `intent` | demands of a sentence, from the meanings of its words |
+//! | `score` | total score of the matches in one definition |
 //!
-//! Every text of a definition is looked at, names and values alike, to its end, in time that grows with its length.
-//! Everything is computed when somebody asks, so that a list of ten thousand tools costs nothing until it is looked at.
+//! Every text of a definition is checked in full, names and values alike, in linear time. Flags are computed on demand,
+//! so a list of ten thousand tools costs nothing until it is displayed.
 
 mod decode;
 mod fold;
@@ -37,61 +37,61 @@ use serde_json::Value;
 use super::tool::CatalogTool;
 use score::Findings;
 
-/// Something suspicious.
+/// A suspicious passage in a definition or in instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flag {
-    /// The rule that matched.
+    /// Rule that matched.
     pub rule: Rule,
-    /// Where: the path of the text in the definition, or `instructions`.
+    /// Path of the text in the definition, or `instructions`.
     pub field: String,
-    /// Which bytes of that text.
+    /// Byte range in that text.
     pub span: Range<usize>,
-    /// What stands there, cut and safe to show.
+    /// Matched text, truncated and sanitized.
     pub excerpt: String,
 }
 
-/// What is looked for.
+/// A kind of suspicious content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Rule {
-    /// It tells the model to disregard what it was told.
+    /// Tells the model to disregard its instructions.
     OverridesInstructions,
-    /// It tells the model to keep something from the user.
+    /// Tells the model to conceal something from the user.
     Conceals,
-    /// It wants files to be read before it is used.
+    /// Demands that files be read before its use.
     DemandsFiles,
-    /// It has the marks of a system prompt.
+    /// Imitates a system prompt.
     PseudoMarkup,
-    /// It names places where secrets are.
+    /// Names locations of secrets.
     NamesSecrets,
-    /// It wants secrets to be handed over.
+    /// Demands secrets.
     CollectsSecrets,
-    /// It tells how to use tools that are not its own.
+    /// Gives instructions for tools of other servers.
     OtherTools,
-    /// It names somebody to send things to.
+    /// Names an outside recipient.
     Exfiltration,
-    /// It wants the conversation to be handed over.
+    /// Demands the conversation.
     Conversation,
-    /// It has a comment that a page would not show.
+    /// Contains markup comments, which are invisible when rendered.
     HiddenMarkup,
-    /// It pushes text out of sight.
+    /// Uses blank space to push text out of view.
     BlankRun,
-    /// It has characters that no screen shows.
+    /// Contains invisible characters.
     HiddenCharacters,
-    /// It has a text in tag characters, which only a model reads.
+    /// Contains text in tag characters, which only a model can read.
     TagCharacters,
-    /// It has a parameter that asks for what is none of its business.
+    /// Has a parameter for data that it has no use for.
     SideChannel,
-    /// It wants things to be done without asking.
+    /// Demands actions without asking the user.
     SkipsConsent,
-    /// It has instructions in base64, hexadecimal or escapes.
+    /// Contains instructions in base64, hexadecimal or escapes.
     EncodedText,
-    /// It praises itself, to be chosen over other tools.
+    /// Promotes itself over other tools.
     SelfPromotion,
 }
 
 impl Rule {
-    /// Every rule.
+    /// All rules, in declaration order.
     pub const ALL: [Rule; 17] = [
         Rule::OverridesInstructions,
         Rule::Conceals,
@@ -112,7 +112,7 @@ impl Rule {
         Rule::SelfPromotion,
     ];
 
-    /// Its name, for scripts.
+    /// Stable identifier for scripts.
     pub const fn name(self) -> &'static str {
         match self {
             Rule::OverridesInstructions => "overrides-instructions",
@@ -135,26 +135,26 @@ impl Rule {
         }
     }
 
-    /// What is suspicious about it, in a line.
+    /// One-line explanation for users.
     pub const fn about(self) -> &'static str {
         match self {
-            Rule::OverridesInstructions => "tells the model to disregard what it was told",
-            Rule::Conceals => "tells the model to keep something from you",
-            Rule::DemandsFiles => "wants files to be read before it is used",
-            Rule::PseudoMarkup => "has the marks of a system prompt",
-            Rule::NamesSecrets => "names places where secrets are kept",
-            Rule::CollectsSecrets => "wants secrets to be handed over",
-            Rule::OtherTools => "tells the model how to use tools that are not its own",
-            Rule::Exfiltration => "names somebody to send things to",
-            Rule::Conversation => "wants the conversation to be handed over",
-            Rule::HiddenMarkup => "has a comment that a page would not show",
-            Rule::BlankRun => "pushes text out of sight",
-            Rule::HiddenCharacters => "has characters that no screen shows",
-            Rule::TagCharacters => "has text in tag characters, which only a model reads",
-            Rule::SideChannel => "has a parameter that asks for what is none of its business",
-            Rule::SkipsConsent => "wants things to be done without asking you",
-            Rule::EncodedText => "has instructions in an encoded form",
-            Rule::SelfPromotion => "praises itself, to be chosen over other tools",
+            Rule::OverridesInstructions => "tells the model to ignore its instructions",
+            Rule::Conceals => "tells the model to conceal something from you",
+            Rule::DemandsFiles => "demands that files are read before it is used",
+            Rule::PseudoMarkup => "imitates a system prompt",
+            Rule::NamesSecrets => "names locations of secrets",
+            Rule::CollectsSecrets => "demands secrets",
+            Rule::OtherTools => "gives instructions for tools of other servers",
+            Rule::Exfiltration => "names an outside recipient for data",
+            Rule::Conversation => "demands the conversation",
+            Rule::HiddenMarkup => "contains hidden markup comments",
+            Rule::BlankRun => "uses blank space to hide text",
+            Rule::HiddenCharacters => "contains invisible characters",
+            Rule::TagCharacters => "contains text in tag characters, which only a model reads",
+            Rule::SideChannel => "has a parameter for data that it has no use for",
+            Rule::SkipsConsent => "demands actions without asking you",
+            Rule::EncodedText => "contains encoded instructions",
+            Rule::SelfPromotion => "promotes itself over other tools",
         }
     }
 }
@@ -181,18 +181,18 @@ impl fmt::Display for Flag {
     }
 }
 
-/// Finds what is suspicious in a tool that has others beside it: advice on how to use tools of the same server
-/// (`is_own`) is ordinary. [`ServerTools::flags`](super::ServerTools::flags) knows them, and is the only way in.
+/// Returns the suspicious passages of a tool. References to tools of the same server (`is_own`) are not suspicious;
+/// [`ServerTools::flags`](super::ServerTools::flags) supplies them and is the only caller.
 pub(super) fn of_tool(tool: &CatalogTool, is_own: &dyn Fn(&str) -> bool) -> Vec<Flag> {
     let name = tool.reference().tool.as_str();
     let is_own = |other: &str| other.eq_ignore_ascii_case(name) || is_own(other);
     let mut findings = Findings::new(&is_own);
-    // What is nested too deep for this is not shown to a model either.
+    // A definition nested too deeply for this is not shown to a model either.
     if let Ok(definition) = serde_json::from_str::<Value>(tool.definition().as_str()) {
         let schema = definition.get("inputSchema");
         let properties = schema.and_then(|schema| schema.get("properties"));
         let names = properties.and_then(Value::as_object).into_iter().flatten();
-        // What is handed to the tool by its name goes where its arguments go.
+        // The tool's own name counts as a parameter: data handed to it by name goes where its arguments go.
         let names = names.map(|(name, _)| name.as_str()).chain([name]);
         findings.parameters(names.map(str::to_lowercase));
         walk(&definition, &mut Vec::new(), &mut findings);
@@ -200,19 +200,18 @@ pub(super) fn of_tool(tool: &CatalogTool, is_own: &dyn Fn(&str) -> bool) -> Vec<
     findings.flags()
 }
 
-/// Looks a text over; `field` says what it is.
+/// Returns the suspicious passages of a text; `field` identifies it in the flags.
 pub fn of_text(field: &str, text: &str) -> Vec<Flag> {
     let mut findings = Findings::new(&|_| false);
     findings.text(text, field);
     findings.flags()
 }
 
-/// Whether a text of JSON may have tag characters in it, as they are or escaped. Nearly none has, so it looks for what is
-/// rare.
+/// Cheap pre-check: whether JSON text may contain tag characters, raw or escaped.
 pub(super) fn may_have_tags(text: &str) -> bool {
     let bytes = text.as_bytes();
     let as_it_is = TAG.find(bytes).is_some();
-    // The first half of the escaped pair is `\udb40`, in either case.
+    // The high surrogate is `\udb40`, in either case.
     as_it_is
         || HALVES.iter().any(|half| {
             half.find_iter(bytes).any(|at| {
@@ -222,7 +221,7 @@ pub(super) fn may_have_tags(text: &str) -> bool {
         })
 }
 
-/// Whether a tool has tag characters in it.
+/// Whether a tool contains tag characters.
 pub(super) fn has_tags(tool: &CatalogTool) -> bool {
     let Ok(definition) = serde_json::from_str::<Value>(tool.definition().as_str()) else {
         return false;
@@ -230,7 +229,7 @@ pub(super) fn has_tags(tool: &CatalogTool) -> bool {
     has_tagged_text(&definition)
 }
 
-/// What all tag characters begin with; nothing else that is assigned does, but for a few variation selectors.
+/// First bytes of all tag characters, shared only with a few variation selectors.
 static TAG: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\xF3\xA0"));
 static HALVES: LazyLock<[Finder<'static>; 2]> =
     LazyLock::new(|| [Finder::new(b"b40"), Finder::new(b"B40")]);
@@ -265,7 +264,7 @@ fn walk<'v>(value: &'v Value, path: &mut Vec<&'v str>, findings: &mut Findings<'
     }
 }
 
-/// Names that nearly every definition has, and that say nothing.
+/// Common names without any meaning for the rules.
 const KEYWORDS: [&str; 5] = [
     "additionalProperties",
     "exclusiveMinimum",
@@ -274,7 +273,7 @@ const KEYWORDS: [&str; 5] = [
     "idempotentHint",
 ];
 
-/// Whether a text is the address of one of the dialects of JSON Schema, which nearly every definition has.
+/// Whether a text is the URL of a JSON Schema dialect, which nearly every definition contains.
 fn is_known(name: Option<&&str>, text: &str) -> bool {
     const DIALECTS: [&str; 4] = [
         "http://json-schema.org/draft-07/schema#",

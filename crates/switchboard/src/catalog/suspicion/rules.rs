@@ -1,11 +1,10 @@
-//! What is looked for: patterns over folded text, each with its rule and its weight.
+//! Patterns over folded text, each with a rule and a weight.
 //!
-//! A weight says how much a match is worth: [`ENOUGH`] flags a definition by itself, less needs company from other rules.
-//! The patterns are about classes of wording (steering other tools, authority, secrecy, reading and sending what is
-//! secret, asking for the conversation), not about the sentences of one corpus. `tests/poison.rs` holds what they find.
-//!
-//! Patterns see text in lower case, without accents on Latin letters, with sentences ended by line breaks (see `fold`). They
-//! are automata of bytes, so a bound such as `{0,40}` counts bytes.
+//! A match with weight [`ENOUGH`] flags a definition alone; lower weights need matches of other rules. The patterns
+//! cover classes of wording (steering other tools, authority, secrecy, reading and sending secrets, requesting the
+//! conversation), not the sentences of one corpus. `tests/poison.rs` measures what they find. Text is lower case,
+//! without accents on Latin letters, with sentences ended by line breaks (see `fold`). Patterns match bytes, so a bound
+//! such as `{0,40}` counts bytes.
 
 use std::sync::LazyLock;
 
@@ -13,17 +12,16 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use super::Rule;
 
-/// The weight from which on a definition is flagged.
+/// Minimum total weight that flags a definition.
 pub(super) const ENOUGH: u8 = 3;
 
-/// A pattern with its rule and its weight.
 pub(super) struct Signal {
     pub(super) rule: Rule,
     pub(super) weight: u8,
     pub(super) pattern: Regex,
 }
 
-/// All signals, compiled when the first text is looked over.
+/// All signals, compiled on first use.
 pub(super) static SIGNALS: LazyLock<Vec<Signal>> = LazyLock::new(|| {
     let signals = PATTERNS.iter().filter_map(|(rule, weight, pattern)| {
         Some(Signal {
@@ -35,18 +33,18 @@ pub(super) static SIGNALS: LazyLock<Vec<Signal>> = LazyLock::new(|| {
     signals.collect()
 });
 
-/// Words of which every text has one that matters. Ordinary definitions mostly have none, and are done with.
+/// Pre-filter: every relevant text contains one of these words, and most ordinary definitions contain none.
 pub(super) static GATE: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(&GATES.join("|")));
 
-/// What stands before a match that is only talked about.
+/// Words before a match that is only mentioned ("detects texts such as …").
 pub(super) static MENTIONED: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(MENTION));
-/// What stands after "do not tell the user" where it is about how often, not about whether.
+/// Words after "do not tell the user" that limit how often, not whether.
 pub(super) static LIMITED: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(LIMIT));
-/// A negation right before a match.
+/// A negation directly before a match.
 pub(super) static NEGATED: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(NEGATION));
 /// A negation anywhere in the sentence before a match.
 pub(super) static NEGATIVE: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(NEGATIVES));
-/// The name of a tool as other tools' descriptions write it.
+/// The name of a tool, as in descriptions of other tools.
 pub(super) static IDENTIFIER: LazyLock<Option<Regex>> =
     LazyLock::new(|| compiled("[a-z]+_[a-z_]+"));
 
@@ -60,13 +58,13 @@ pub(super) fn compiled(pattern: &str) -> Option<Regex> {
         .unicode(false)
         .size_limit(MAX_AUTOMATON)
         .build();
-    // A test holds that all of them can be compiled.
+    // A test verifies that all of them compile.
     regex.ok()
 }
 
 const MAX_AUTOMATON: usize = 32 << 20;
 
-/// Parts that several patterns share. A fragment may use those after it.
+/// Fragments shared by several patterns. A fragment may use later ones.
 const FRAGMENTS: &[(&str, &str)] = &[
     (
         "<READV>",
@@ -188,7 +186,7 @@ pub(super) const PATTERNS: &[(Rule, u8, &str)] = &[
     (Rule::Exfiltration, 3, r"\beach (?:message|note|mail|email|file|request|call|document)s? (?:shall|must|is to|has to)\b|\b(?:store|keep|send|save) a copy of (?:each|every|all)|\badditionally (?:go|goes|be sent|send|forward|post)|\balso (?:to|at) [a-z0-9.+-]+@"),
     (Rule::Exfiltration, 2, r"\b(?:remove|delete|clear|erase|wipe)\b[^\n]{0,20}\b(?:audit|access|security) ?logs?\b|\bpayload\b[^\n]{0,20}\brun it\b|\brun it\b[^\n]{0,10}\bthen\b|\bfetch (?:http|`http)"),
     (Rule::Exfiltration, 2, r"\b(?:goes?|belongs?|supplied|given|delivered) (?:in|into|as|to) (?:the )?[`'][a-z_]+[`']"),
-    // A picture whose address carries data away.
+    // An image whose URL carries data to another server.
     (Rule::Exfiltration, 3, r"!\[[^\]\n]{0,60}\]\(https?://[^)\n]{0,120}[<{$=]"),
     (Rule::OtherTools, 4, r"\bmcp__[a-z0-9_-]+__[a-z0-9_]"),
     (Rule::OtherTools, 3, r"<TEMP>\b[^\n]{0,40}\b(?:another|other|any|every|all) (?:other )?(?:mcp )?(?:tools?|servers?|functions?)\b[^\n]{0,60}\b(?:must|always|instead|modify|change|replace|redirect|also|obey|pass)\b"),
@@ -228,7 +226,7 @@ const NEGATION: &str = r"\b(?:never|not)\s*$|\bnever [a-z ]{0,20}$";
 
 const NEGATIVES: &str = r"\b(?:do not|never|must not|don't|not)\b";
 
-/// At least one of these is part of every match that matters; a test holds that for what is measured.
+/// Every relevant match contains at least one of these; a test verifies that for the measured corpus.
 #[rustfmt::skip]
 const GATES: &[&str] = &[
     r"ignor", r"disregard", r"forget", r"overrid", r"bypass", r"neglect", r"discard", r"abandon", r"countermand",

@@ -1,8 +1,7 @@
-//! The total score of the matches in one definition.
+//! Total score of the matches in one definition.
 //!
-//! Owns the weighing: of each rule the heaviest match counts, once, and a little more where different wordings of the rule
-//! are there. A match that is only talked about ("detects texts such as …"), negated, or about a tool of the same server
-//! counts for next to nothing.
+//! The heaviest match of each rule counts once, plus a little for different wordings of the same rule. A match that is
+//! only mentioned ("detects texts such as …"), negated, or about a tool of the same server counts for next to nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -19,39 +18,39 @@ use super::rules::{
 };
 use super::{Flag, Rule};
 
-/// How far around a word that matters is looked, in its line and the next ones: further than any pattern reaches.
+/// Window around a gate word, in bytes: wider than any pattern reaches.
 const BEFORE: usize = 512;
 const AFTER: usize = 1024;
-/// So many matches of one pattern in one part are weighed; the first may be the one that is only talked about.
+/// Maximum number of matches of one pattern weighed per part; the first may only be a mention.
 const WEIGHED: usize = 8;
-/// How far before and after a match it is read what it is about.
+/// Context before and after a match that decides whether it is a mention, in bytes.
 const CONTEXT_BEFORE: usize = 50;
 const CONTEXT_AFTER: usize = 30;
-/// So much of what matched is shown.
+/// Maximum length of an excerpt, in characters.
 const EXCERPT: usize = 100;
-/// A shorter text has no room for an order with its object.
+/// Minimum length of a text that can hold a command with its object.
 const SHORTEST_DEMAND: usize = 20;
-/// A shorter text asks for nothing.
+/// Minimum length of a text that is checked.
 const SHORTEST: usize = 8;
-/// Of names that short nothing can be said.
+/// Names up to this length are not checked as text.
 const SHORT_NAME: usize = 12;
-/// What is decoded from code may be in code once more, and no more.
+/// Maximum depth of nested encodings.
 const DEEPEST_CODE: usize = 2;
 
-/// Everything found in one definition.
+/// Findings in one definition.
 pub(super) struct Findings<'o> {
     is_own: &'o dyn Fn(&str) -> bool,
     parameters: Vec<String>,
     best: BTreeMap<Rule, (u8, Flag)>,
-    /// Which patterns of a rule matched with some weight.
+    /// Patterns of each rule that matched with a weight above 1.
     wordings: BTreeMap<Rule, BTreeSet<usize>>,
 }
 
-/// Where a text stands, as far as its form and the code around it are concerned.
+/// Location of a text, and of the encoded run it was decoded from.
 struct Site<'s> {
     field: &'s str,
     original: &'s str,
-    /// The place of the code that the text was decoded from.
+    /// Range of the encoded run.
     code: Option<Range<usize>>,
 }
 
@@ -65,14 +64,14 @@ impl<'o> Findings<'o> {
         }
     }
 
-    /// Says what the tool's parameters are called.
+    /// Sets the names of the tool's parameters.
     pub(super) fn parameters(&mut self, names: impl Iterator<Item = String>) {
         self.parameters = names.filter(|name| name.len() > 1).collect();
     }
 
-    /// The flags, if what was found is enough.
+    /// Returns the flags if the total score suffices.
     pub(super) fn flags(mut self) -> Vec<Flag> {
-        // A secret that is named counts once, by what is to be done with it.
+        // A secret counts once, through the action on it.
         let is_faint = |(weight, _): &(u8, Flag)| *weight == 1;
         let is_used = [Rule::CollectsSecrets, Rule::DemandsFiles]
             .iter()
@@ -90,7 +89,7 @@ impl<'o> Findings<'o> {
         if total < usize::from(ENOUGH) {
             return Vec::new();
         }
-        // What is worth next to nothing is not shown, unless it takes that to be enough.
+        // Weak matches are shown only if they are needed to reach the threshold.
         let heavy = self.best.values().filter(|(weight, _)| *weight > 1);
         let suffices =
             heavy.map(|(weight, _)| usize::from(*weight)).sum::<usize>() >= usize::from(ENOUGH);
@@ -101,7 +100,6 @@ impl<'o> Findings<'o> {
             .collect()
     }
 
-    /// Looks at a text.
     pub(super) fn text(&mut self, text: &str, field: &str) {
         self.characters(text, field);
         let site = Site {
@@ -112,7 +110,7 @@ impl<'o> Findings<'o> {
         self.read(text, &site, 0);
     }
 
-    /// Looks at the name of a tool, a parameter or a member.
+    /// Checks the name of a tool, a parameter or a member.
     pub(super) fn name(&mut self, name: &str, field: &str) {
         self.characters(name, field);
         if name.len() > SHORT_NAME {
@@ -125,7 +123,7 @@ impl<'o> Findings<'o> {
         }
     }
 
-    /// Looks at what a parameter is called.
+    /// Checks the name of a parameter against known side channels.
     pub(super) fn parameter(&mut self, name: &str, field: &str) {
         let plain = name.to_lowercase().replace('-', "_");
         let known = SIDE_CHANNELS.iter().find(|(each, _)| *each == plain);
@@ -179,7 +177,7 @@ impl<'o> Findings<'o> {
         }
     }
 
-    /// Looks at what the sentences ask for. Returns what the text says if it is in a cipher.
+    /// Scores the demands of all sentences. Returns the deciphered text if it is in a cipher.
     fn demands(
         &mut self,
         form: &Form<'_>,
@@ -196,7 +194,7 @@ impl<'o> Findings<'o> {
             },
         );
         for demand in reading.demands {
-            let weight = talked_about(&form.text, &demand.place)
+            let weight = mention_limit(&form.text, &demand.place)
                 .map_or(demand.weight, |most| demand.weight.min(most));
             self.found(demand.rule, weight, form, demand.place, site);
         }
@@ -223,7 +221,7 @@ impl<'o> Findings<'o> {
         }
     }
 
-    /// Keeps a match in a form of a text.
+    /// Records a match in one form of a text.
     fn found(
         &mut self,
         rule: Rule,
@@ -246,7 +244,7 @@ impl<'o> Findings<'o> {
         self.keep(rule, weight, || flag(rule, matched, place, site.field));
     }
 
-    /// What a match is worth where it stands.
+    /// Weight of a match in its context.
     fn weight(&self, signal: &Signal, text: &[u8], found: &Range<usize>) -> u8 {
         let Signal { rule, weight, .. } = signal;
         let matched = text.get(found.clone()).unwrap_or_default();
@@ -261,7 +259,7 @@ impl<'o> Findings<'o> {
         if *rule == Rule::OtherTools && self.is_about_own(matched) {
             return 0;
         }
-        // Where a tool gets its own settings from is no demand.
+        // Where a tool reads its own settings from is not a demand.
         let is_passive = |verb: &[u8]| memchr::memmem::find(matched, verb).is_some();
         if *rule == Rule::DemandsFiles && (is_passive(b"read from") || is_passive(b"loaded from")) {
             return 0;
@@ -271,7 +269,7 @@ impl<'o> Findings<'o> {
                 .as_ref()
                 .is_some_and(|pattern| pattern.is_match(text))
         };
-        let is_talk = has(&MENTIONED, sentence)
+        let is_mention = has(&MENTIONED, sentence)
             || match rule {
                 Rule::Conceals => {
                     has(&LIMITED, after)
@@ -284,10 +282,14 @@ impl<'o> Findings<'o> {
                 | Rule::Conversation => has(&NEGATED, sentence),
                 _ => false,
             };
-        if is_talk { (*weight).min(1) } else { *weight }
+        if is_mention {
+            (*weight).min(1)
+        } else {
+            *weight
+        }
     }
 
-    /// Whether all tools that a text names are the server's own.
+    /// Whether all tools named in a text are the server's own.
     fn is_about_own(&self, matched: &[u8]) -> bool {
         let Some(identifier) = &*IDENTIFIER else {
             return false;
@@ -313,7 +315,7 @@ impl<'o> Findings<'o> {
         }
     }
 
-    /// Looks for what no screen shows, and for what is pushed out of sight.
+    /// Checks for invisible characters and for text pushed out of view.
     fn characters(&mut self, text: &str, field: &str) {
         if let Some(place) = blank_run(text) {
             self.note(Rule::BlankRun, ENOUGH, text, place, field);
@@ -333,26 +335,26 @@ impl<'o> Findings<'o> {
     }
 }
 
-/// Members of a schema that hold values, not prose.
+/// Members of a schema that hold values rather than prose.
 const VALUES: [&str; 5] = [".enum", ".const", ".default", ".examples", ".pattern"];
 
-/// The most that a match is worth which is only talked about ("detects texts such as …").
-fn talked_about(text: &str, found: &Range<usize>) -> Option<u8> {
+/// Maximum weight of a match that is only mentioned; `None` if it is not.
+fn mention_limit(text: &str, found: &Range<usize>) -> Option<u8> {
     let start = found.start.saturating_sub(CONTEXT_BEFORE);
     let about = text.as_bytes().get(start..found.end).unwrap_or_default();
     let about = about
         .get(..about.len().min(MENTION_WITHIN))
         .unwrap_or(about);
-    let is_talk = MENTIONED
+    let is_mention = MENTIONED
         .as_ref()
         .is_some_and(|pattern| pattern.is_match(about));
-    is_talk.then_some(1)
+    is_mention.then_some(1)
 }
 
-/// How far into a sentence it may say that it only talks about something.
+/// Maximum distance from the context's start at which a mention is recognized.
 const MENTION_WITHIN: usize = 90;
 
-/// Names of parameters through which poisoned tools have had the model hand over what it knows, and what they are worth.
+/// Parameter names that poisoned tools have used to extract the model's knowledge, with weights.
 const SIDE_CHANNELS: &[(&str, u8)] = &[
     ("sidenote", 4),
     ("side_note", 4),
@@ -370,7 +372,7 @@ const SIDE_CHANNELS: &[(&str, u8)] = &[
     ("llm_model_name", 4),
 ];
 
-/// The parts of a text that are worth a look.
+/// Returns the parts of a text around gate words.
 fn parts(text: &str) -> Vec<Range<usize>> {
     let Some(gate) = &*GATE else {
         return std::iter::once(0..text.len()).collect();
@@ -387,7 +389,7 @@ fn parts(text: &str) -> Vec<Range<usize>> {
     parts
 }
 
-/// The sentence of a word with the ones beside it, as far as patterns reach.
+/// Window around a word: its line and the neighbouring ones, as far as patterns reach.
 fn lines_around(bytes: &[u8], start: usize, end: usize) -> Range<usize> {
     let first = start.saturating_sub(BEFORE);
     let last = (end + AFTER).min(bytes.len());
@@ -412,7 +414,7 @@ fn flag(rule: Rule, matched: &str, span: Range<usize>, field: &str) -> Flag {
     }
 }
 
-/// A dozen empty lines, or blanks over more than a screen's width.
+/// Finds a dozen empty lines, or more blanks than the width of a screen.
 fn blank_run(text: &str) -> Option<Range<usize>> {
     const LINES: usize = 12;
     const BLANKS: usize = 120;
@@ -431,7 +433,7 @@ fn blank_run(text: &str) -> Option<Range<usize>> {
     None
 }
 
-/// A comment of a page that says something.
+/// Finds an HTML comment.
 fn comment(text: &str) -> Option<Range<usize>> {
     let start = text.find("<!--")?;
     let length = text.get(start..)?.find("-->")?;
@@ -454,13 +456,13 @@ fn hidden(text: &str) -> Option<Range<usize>> {
     None
 }
 
-/// Whether a text is too short to ask for anything, and has no characters that are worth a look.
+/// Whether a text is too short to contain a demand, and has only printable ASCII.
 pub(super) fn says_nothing(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
     text.len() < SHORTEST && text.bytes().all(is_plain)
 }
 
-/// Whether a text has tag characters in it, the flags of regions aside.
+/// Whether a text contains tag characters, apart from flags of regions.
 pub(super) fn has_tags(text: &str) -> bool {
     tag(text).is_some()
 }
@@ -480,10 +482,10 @@ fn tag(text: &str) -> Option<Range<usize>> {
     None
 }
 
-/// The flags of some regions are written as a black flag, a few tag characters and an end.
+/// Flags of some regions are a black flag, a few tag characters and an end tag.
 const BLACK_FLAG: char = '\u{1F3F4}';
 
-/// How many bytes of the text after a black flag name a region.
+/// Number of bytes after a black flag that name a region.
 fn region(after: &str) -> usize {
     const END: char = '\u{E007F}';
     let tags = after.chars().take_while(|character| is_tag(*character));

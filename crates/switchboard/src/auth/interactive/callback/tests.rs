@@ -11,7 +11,7 @@ async fn listening() -> CallbackListener {
         .unwrap()
 }
 
-/// Sends bytes and reads all that comes.
+/// Sends bytes and reads the whole response.
 async fn send(port: u16, request: &[u8]) -> String {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))
         .await
@@ -48,7 +48,7 @@ async fn whatever_is_not_the_answer_does_not_end_the_wait() {
             assert!(!response.contains("canary"), "{response}");
         };
         let answer = "GET /callback?code=canary&state=state-1";
-        // A page whose name has come to resolve to this machine.
+        // DNS rebinding: another host name that resolves to this machine.
         for host in [
             "evil.example",
             "127.0.0.1.evil.example",
@@ -108,7 +108,7 @@ async fn whatever_is_not_the_answer_does_not_end_the_wait() {
         page,
         "HTTP/1.1 200 OK\r\n\
          Content-Type: text/html; charset=utf-8\r\n\
-         Content-Length: 227\r\n\
+         Content-Length: 230\r\n\
          Content-Security-Policy: default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'\r\n\
          Cache-Control: no-store\r\n\
          Referrer-Policy: no-referrer\r\n\
@@ -117,7 +117,7 @@ async fn whatever_is_not_the_answer_does_not_end_the_wait() {
          \r\n\
          <!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Back to Switchboard</title>\n\
          <h1>Back to Switchboard</h1>\n\
-         <p>The answer has arrived. You can close this window; Switchboard says whether the login worked.</p>\n\
+         <p>The response has arrived. You can close this window; Switchboard shows whether the login worked.</p>\n\
          </html>\n"
     );
 }
@@ -143,7 +143,7 @@ async fn connections_that_say_nothing_do_not_keep_the_answer_out() {
     assert_eq!(answer.error.as_deref(), Some("access_denied"));
     assert_eq!(status(&page), "HTTP/1.1 200 OK");
     assert!(page.contains("The login was refused."));
-    // It is open for one login.
+    // The listener is open for one login only.
     drop(listener);
     assert!(
         TcpStream::connect((Ipv4Addr::LOCALHOST, port))
@@ -193,7 +193,7 @@ async fn the_entry_says_where_the_answer_comes() {
     );
     let (answer, _) = tokio::join!(listener.answer(&state), send(port, &request));
     assert_eq!(answer.code, Some(Secret::new("a")));
-    // A port that is taken is an error, never another port.
+    // A port in use is an error; no other port is tried.
     assert!(matches!(bind(&uri).await, Err(BindError::Io { .. })));
     for uri in [
         "https://app.example/done",

@@ -1,8 +1,7 @@
-//! Files that belong to one user alone.
+//! Private files: small files in one folder that only the current user can access.
 //!
-//! Owns the reading and writing of small files in one folder that nobody else may enter. What is not a plain file of this
-//! user, readable by nobody else, is refused and never followed, repaired or replaced in silence. A file is put in place
-//! whole: a reader or a crash sees the old one or the new one.
+//! Anything other than a regular file of this user without access for others is rejected, and never followed, repaired
+//! or replaced silently. Writes are atomic: a reader or a crash sees the old content or the new.
 
 #[cfg_attr(unix, path = "unix.rs")]
 #[cfg_attr(not(unix), path = "other.rs")]
@@ -13,7 +12,6 @@ use std::path::PathBuf;
 
 pub(super) use platform::PrivateFolder;
 
-/// A file, or the folder, that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{} {problem}", path.display())]
 pub(super) struct FileError {
@@ -21,10 +19,9 @@ pub(super) struct FileError {
     pub(super) problem: FileProblem,
 }
 
-/// What is wrong with a file.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FileProblem {
-    #[error("is not a plain file or folder, or is a link")]
+    #[error("is not a regular file or folder, or is a symlink")]
     Kind,
     #[cfg(unix)]
     #[error("belongs to another user")]
@@ -32,29 +29,28 @@ pub(super) enum FileProblem {
     #[cfg(unix)]
     #[error("can be read or written by others (mode {0:03o})")]
     Mode(u32),
-    #[error("is larger than any login")]
+    #[error("is too large for a login")]
     TooLarge,
     #[error("cannot be used: {0}")]
     Io(#[from] io::Error),
 }
 
 impl FileError {
-    /// What to do about it.
     pub(super) fn hint(&self) -> String {
         let path = self.path.display();
         match &self.problem {
-            FileProblem::Kind => format!("look at what {path} is, and move it away"),
+            FileProblem::Kind => format!("check what {path} is, and move it away"),
             #[cfg(unix)]
-            FileProblem::Owner => format!("find out who made {path}, and move it away"),
+            FileProblem::Owner => format!("find out who created {path}, and move it away"),
             #[cfg(unix)]
             FileProblem::Mode(_) => {
-                format!("if nobody else has touched it: chmod go-rwx '{path}'")
+                format!("if no one else has modified it: chmod go-rwx '{path}'")
             }
             FileProblem::TooLarge => format!("move {path} away and log in again"),
             FileProblem::Io(error) if error.kind() == io::ErrorKind::StorageFull => {
                 "free space on the disk".to_owned()
             }
-            FileProblem::Io(_) => format!("make {path} a place that you may read and write"),
+            FileProblem::Io(_) => format!("make {path} readable and writable"),
         }
     }
 }

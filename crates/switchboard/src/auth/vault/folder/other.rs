@@ -1,4 +1,4 @@
-//! The folder where files have no modes: the profile of the user keeps others out.
+//! Private folder on systems without file modes: the user profile's access control protects it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -8,14 +8,14 @@ use switchboard_config::write::{self, Access};
 
 use super::{FileError, FileProblem};
 
-/// A folder of this user alone.
+/// Folder that only the current user can access.
 #[derive(Debug)]
 pub(in crate::auth::vault) struct PrivateFolder {
     path: PathBuf,
 }
 
 impl PrivateFolder {
-    /// The folder at that path, made if it is not there.
+    /// Opens the folder and creates it if missing.
     pub(in crate::auth::vault) fn create(path: &Path) -> Result<Self, FileError> {
         write::create_private_folder(path).map_err(|error| failed(path, error))?;
         match Self::open(path)? {
@@ -24,7 +24,7 @@ impl PrivateFolder {
         }
     }
 
-    /// The folder at that path, if it is there.
+    /// Opens the folder; `None` if missing.
     pub(in crate::auth::vault) fn open(path: &Path) -> Result<Option<Self>, FileError> {
         let path = path.to_owned();
         match path.symlink_metadata() {
@@ -38,7 +38,7 @@ impl PrivateFolder {
         }
     }
 
-    /// The whole of a file, if there is one.
+    /// Reads a whole file; `None` if missing.
     pub(in crate::auth::vault) fn read(
         &self,
         name: &str,
@@ -65,7 +65,7 @@ impl PrivateFolder {
         Ok(Some(content))
     }
 
-    /// Puts a file in place, whole and lasting.
+    /// Writes a file atomically and syncs it to disk.
     pub(in crate::auth::vault) fn write(
         &self,
         name: &str,
@@ -82,7 +82,7 @@ impl PrivateFolder {
         written().map_err(|error| failed(&self.path.join(name), error))
     }
 
-    /// Drops a file; whether there was one.
+    /// Deletes a file; returns whether it existed.
     pub(in crate::auth::vault) fn remove(&self, name: &str) -> Result<bool, FileError> {
         let path = self.path.join(name);
         match fs::remove_file(&path) {
@@ -92,7 +92,7 @@ impl PrivateFolder {
         }
     }
 
-    /// A file to lock, made if it is not there.
+    /// Opens a lock file and creates it if missing.
     pub(in crate::auth::vault) fn lock_file(&self, name: &str) -> Result<File, FileError> {
         let path = self.path.join(name);
         let mut options = OpenOptions::new();
@@ -100,7 +100,7 @@ impl PrivateFolder {
         options.open(&path).map_err(|error| failed(&path, error))
     }
 
-    /// Where a file of this folder is, for people.
+    /// Path of a file, for messages.
     pub(in crate::auth::vault) fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }

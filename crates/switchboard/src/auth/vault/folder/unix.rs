@@ -1,4 +1,4 @@
-//! The folder on Unix: everything goes through its descriptor, so that what was checked is what is used.
+//! Private folder on Unix. All access goes through its descriptor, so that a checked file cannot be swapped.
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
@@ -12,7 +12,7 @@ use switchboard_config::write;
 
 use super::{FileError, FileProblem};
 
-/// A folder of this user alone.
+/// Folder that only the current user can access.
 #[derive(Debug)]
 pub(in crate::auth::vault) struct PrivateFolder {
     path: PathBuf,
@@ -20,7 +20,7 @@ pub(in crate::auth::vault) struct PrivateFolder {
 }
 
 impl PrivateFolder {
-    /// The folder at that path, made if it is not there.
+    /// Opens the folder and creates it if missing.
     pub(in crate::auth::vault) fn create(path: &Path) -> Result<Self, FileError> {
         write::create_private_folder(path).map_err(|error| failed(path, error))?;
         match Self::open(path)? {
@@ -29,7 +29,7 @@ impl PrivateFolder {
         }
     }
 
-    /// The folder at that path, if it is there.
+    /// Opens the folder; `None` if missing.
     pub(in crate::auth::vault) fn open(path: &Path) -> Result<Option<Self>, FileError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = match rustix::fs::open(path, flags, Mode::empty()) {
@@ -42,14 +42,14 @@ impl PrivateFolder {
         Ok(Some(Self { path, folder }))
     }
 
-    /// The whole of a file, if there is one.
+    /// Reads a whole file; `None` if missing.
     pub(in crate::auth::vault) fn read(
         &self,
         name: &str,
         limit: u64,
     ) -> Result<Option<Vec<u8>>, FileError> {
         let path = self.path.join(name);
-        // Not waiting: a pipe in the place of a file would keep the program for ever.
+        // Non-blocking: opening a FIFO would block forever.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match openat(&self.folder, name, flags, Mode::empty()) {
             Ok(file) => File::from(file),
@@ -67,7 +67,7 @@ impl PrivateFolder {
         Ok(Some(content))
     }
 
-    /// Puts a file in place, whole and lasting.
+    /// Writes a file atomically and syncs it to disk.
     pub(in crate::auth::vault) fn write(
         &self,
         name: &str,
@@ -85,7 +85,7 @@ impl PrivateFolder {
         })
     }
 
-    /// Drops a file; whether there was one.
+    /// Deletes a file; returns whether it existed.
     pub(in crate::auth::vault) fn remove(&self, name: &str) -> Result<bool, FileError> {
         match unlinkat(&self.folder, name, AtFlags::empty()) {
             Ok(()) => {}
@@ -97,7 +97,7 @@ impl PrivateFolder {
         Ok(true)
     }
 
-    /// A file to lock, made if it is not there.
+    /// Opens a lock file and creates it if missing.
     pub(in crate::auth::vault) fn lock_file(&self, name: &str) -> Result<File, FileError> {
         let path = self.path.join(name);
         let flags =
@@ -108,7 +108,7 @@ impl PrivateFolder {
         Ok(file)
     }
 
-    /// Where a file of this folder is, for people.
+    /// Path of a file, for messages.
     pub(in crate::auth::vault) fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(OsStr::new(name))
     }
@@ -122,15 +122,15 @@ impl PrivateFolder {
     }
 }
 
-/// A name that no other process writes to, whichever machine or container it runs in.
+/// Temporary file name, unique across machines and containers.
 fn beside(name: &str) -> io::Result<String> {
     let mut random = [0; 8];
     let filled = SystemRandom::new().fill(&mut random);
-    filled.map_err(|_| io::Error::other("the system gives no random numbers"))?;
+    filled.map_err(|_| io::Error::other("the system's random number generator failed"))?;
     Ok(format!(".{name}.{:016x}.tmp", u64::from_le_bytes(random)))
 }
 
-/// Whether this is a plain file or folder of this user alone.
+/// Checks that this is a regular file or folder that only the current user can access.
 fn check(path: &Path, file: &File, is_wanted: fn(&Metadata) -> bool) -> Result<(), FileError> {
     let wrong = |problem| {
         let path = path.to_owned();
@@ -155,7 +155,7 @@ fn check(path: &Path, file: &File, is_wanted: fn(&Metadata) -> bool) -> Result<(
 
 fn failed(path: &Path, error: impl Into<io::Error>) -> FileError {
     let error = error.into();
-    // What the system says when a link is not followed, or a folder is not one.
+    // Errors for a symlink with `O_NOFOLLOW`, or for a non-directory with `O_DIRECTORY`.
     let is_link = error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
         || error.kind() == io::ErrorKind::NotADirectory;
     FileError {

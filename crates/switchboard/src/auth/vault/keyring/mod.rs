@@ -1,8 +1,8 @@
-//! The keyring of the system, which holds one entry of ours: the key that logins are sealed with.
+//! System keyring, which holds one entry: the key that encrypts the logins.
 //!
-//! On Linux and its kin that is the Secret Service of the desktop (GNOME Keyring, `KWallet`, `KeePassXC`), spoken to over
-//! D-Bus in plain Rust; on macOS the Keychain, on Windows the Credential Manager. Every question has a deadline, because
-//! a desktop that is half gone answers nothing.
+//! On Linux and BSD the Secret Service (GNOME Keyring, `KWallet`, `KeePassXC`) over D-Bus in pure Rust; on macOS the
+//! Keychain; on Windows the Credential Manager. Every call has a deadline, because a broken desktop session never
+//! answers.
 
 #[cfg_attr(all(unix, not(target_vendor = "apple")), path = "secret_service.rs")]
 #[cfg_attr(not(all(unix, not(target_vendor = "apple"))), path = "native.rs")]
@@ -15,45 +15,45 @@ use futures_util::future::BoxFuture;
 use switchboard_config::secret::Secret;
 use tokio::time::timeout;
 
-/// What the entry is called where people look at their keyring.
+/// Label of the entry in keyring managers.
 pub(crate) const LABEL: &str = "Switchboard logins";
 
-/// How long a keyring may take to show that it is there.
+/// Timeout of [`Keyring::probe`].
 const PROBE: Duration = Duration::from_secs(3);
-/// How long it may take to answer. It may have to ask the user for a password first.
+/// Timeout of other calls. The keyring may prompt the user for a password.
 const ANSWER: Duration = Duration::from_secs(50);
 
-/// Keeps one secret.
+/// Stores one secret: the key of the vault.
 pub trait Keyring: fmt::Debug + Send + Sync + 'static {
-    /// The secret, if there is one.
+    /// Returns the secret, if any.
     fn get(&self) -> BoxFuture<'_, Result<Option<Secret>, KeyringError>>;
 
-    /// Keeps a secret in place of what was there.
+    /// Stores a secret and replaces the previous one.
     fn set<'a>(&'a self, secret: &'a Secret) -> BoxFuture<'a, Result<(), KeyringError>>;
 
-    /// Whether it can be used as it is, without asking the user anything.
+    /// Checks that the keyring is usable without a prompt.
     fn probe(&self) -> BoxFuture<'_, Result<(), KeyringError>>;
 }
 
-/// Why a keyring could not be used.
+/// Cause of a keyring failure.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyringError {
-    /// There is none.
-    #[error("there is none ({0})")]
+    /// No keyring is available.
+    #[error("none is available ({0})")]
     None(String),
-    /// It is locked.
+    /// Locked, or the user dismissed the prompt.
     #[error("it is locked")]
     Locked,
-    /// It did not answer in time.
-    #[error("it gave no answer within {} s", .0.as_secs())]
+    /// No answer within this time.
+    #[error("it did not answer within {} s", .0.as_secs())]
     Silent(Duration),
-    /// It refused.
+    /// Any other error of the keyring.
     #[error("{0}")]
     Refused(String),
 }
 
-/// The keyring of this system.
+/// Keyring of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SystemKeyring;
 

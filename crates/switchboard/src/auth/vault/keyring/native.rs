@@ -1,14 +1,14 @@
-//! The Keychain of macOS and the Credential Manager of Windows.
+//! Keychain (macOS) and Credential Manager (Windows).
 //!
-//! Their calls block, so they are made where that holds up nobody. One that is never answered keeps its thread until the
-//! program ends; nobody waits for it.
+//! The calls block, so they run on the blocking thread pool. A call that never returns occupies its thread until the
+//! process exits; the caller times out.
 
 use keyring::{Entry, Error};
 use switchboard_config::secret::Secret;
 
 use super::{KeyringError, LABEL};
 
-/// Whose entry it is.
+/// Account name of the entry.
 const USER: &str = "switchboard";
 
 pub(super) async fn get() -> Result<Option<Secret>, KeyringError> {
@@ -32,7 +32,8 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce(Entry) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, KeyringError> {
     let done = tokio::task::spawn_blocking(move || work(Entry::new(LABEL, USER)?)).await;
-    let done = done.map_err(|_| KeyringError::Refused("the program is ending".to_owned()))?;
+    let done =
+        done.map_err(|_| KeyringError::Refused("the program is shutting down".to_owned()))?;
     done.map_err(|error| match error {
         Error::NoStorageAccess(_) => KeyringError::Locked,
         Error::NoDefaultStore => KeyringError::None("it cannot be opened".to_owned()),

@@ -1,7 +1,7 @@
-//! The Secret Service of the desktop, over D-Bus.
+//! Secret Service over D-Bus.
 //!
-//! Each question opens a connection of its own: there is one question in the life of a program, and a connection that
-//! stays would be one more thing to keep healthy.
+//! Each call opens its own connection: a process makes about one call, so a persistent connection is not worth keeping
+//! alive.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use switchboard_config::secret::Secret;
 
 use super::{KeyringError, LABEL};
 
-/// What the entry is found by.
+/// Lookup attributes of the entry.
 const ATTRIBUTES: [(&str, &str); 2] = [("application", "switchboard"), ("purpose", "logins")];
 
 pub(super) async fn get() -> Result<Option<Secret>, KeyringError> {
@@ -21,7 +21,7 @@ pub(super) async fn get() -> Result<Option<Secret>, KeyringError> {
     };
     let secret = item.get_secret().await.map_err(refused)?;
     let secret = String::from_utf8(secret);
-    let secret = secret.map_err(|_| KeyringError::Refused("the entry is no text".to_owned()))?;
+    let secret = secret.map_err(|_| KeyringError::Refused("the entry is not text".to_owned()))?;
     Ok(Some(Secret::new(secret)))
 }
 
@@ -44,12 +44,12 @@ pub(super) async fn probe() -> Result<(), KeyringError> {
 }
 
 async fn connect() -> Result<SecretService<'static>, KeyringError> {
-    // The secret travels encrypted, so that whoever can listen on the bus does not see it.
+    // The secret is encrypted in transit, so that bus monitors cannot read it.
     let connected = SecretService::connect(EncryptionType::Dh).await;
     connected.map_err(refused)
 }
 
-/// The user's own collection, once it is open. The desktop asks the user if it must.
+/// Returns the default collection, unlocked. The desktop may prompt the user.
 async fn unlocked<'a>(service: &'a SecretService<'_>) -> Result<Collection<'a>, KeyringError> {
     let collection = service.get_default_collection().await.map_err(refused)?;
     if collection.is_locked().await.map_err(refused)? {

@@ -1,4 +1,4 @@
-//! What a sentence asks for: the combinations of its properties that are demands, each with a rule and a weight.
+//! Combines the properties of a sentence into demands, each with a rule and a weight.
 
 use super::super::Rule;
 #[cfg_attr(
@@ -12,7 +12,7 @@ use super::super::lexicon::*;
 use super::Demand;
 use super::sentence::{Address, Sentence, any};
 
-/// Finds what the sentence asks for. Returns its meanings, with verbs only where they command.
+/// Collects the demands of a sentence. Returns its meanings, with verbs only if they are commands.
 pub(super) fn judge(sentence: &Sentence<'_>, demands: &mut Vec<Demand>) -> Meanings {
     let Some(mut judge) = Judge::new(sentence, demands) else {
         return 0;
@@ -28,7 +28,7 @@ pub(super) fn judge(sentence: &Sentence<'_>, demands: &mut Vec<Demand>) -> Meani
     (judge.present & !VERBS) | judge.commanded
 }
 
-/// A sentence with what several demands depend on.
+/// A sentence with the properties that several rules use.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "they are independent properties of a sentence"
@@ -37,10 +37,10 @@ struct Judge<'j> {
     sentence: &'j Sentence<'j>,
     demands: &'j mut Vec<Demand>,
     present: Meanings,
-    /// The verbs that command.
+    /// Verbs used as commands.
     commanded: Meanings,
     is_directive: bool,
-    /// "The history is copied into `x`" orders nothing and says what happens.
+    /// Whether something goes into a parameter: "The history is copied into `x`" is not a command, but a fact.
     is_taken_in: bool,
     reads: bool,
     gives: bool,
@@ -49,12 +49,12 @@ struct Judge<'j> {
     is_urgent: bool,
     takes_in: bool,
     address: Option<Address>,
-    /// Where the tool of another server is named.
+    /// Position of the name of another server's tool.
     foreign: Option<usize>,
 }
 
 impl<'j> Judge<'j> {
-    /// `None` for a sentence that asks for nothing.
+    /// Returns `None` for a sentence without demands.
     fn new(sentence: &'j Sentence<'j>, demands: &'j mut Vec<Demand>) -> Option<Self> {
         let terms = sentence.terms;
         let present = terms.iter().fold(0, |all, term| all | term.meanings);
@@ -113,7 +113,7 @@ impl<'j> Judge<'j> {
         }
     }
 
-    /// What is secret is taken, and handed over.
+    /// Demands to read or hand over secrets.
     fn secrets(&mut self) {
         let goes_somewhere =
             self.takes_in || self.has(OUTSIDE | CONTENTS) || self.address.is_some();
@@ -170,7 +170,7 @@ impl<'j> Judge<'j> {
         );
     }
 
-    /// The conversation, the prompt, the list of tools.
+    /// Demands for the conversation, the prompt or the list of tools.
     fn context(&mut self) {
         if self.has(CONTEXT) {
             let is_wanted = self.gives || (any(self.commanded, READ) && self.takes_in);
@@ -193,7 +193,7 @@ impl<'j> Judge<'j> {
         );
     }
 
-    /// Where things go.
+    /// Destinations outside the user's control.
     fn destinations(&mut self) {
         if self.gives {
             let is_private = self.has(SECRET | CONTEXT | FILES | PERSONAL);
@@ -232,7 +232,7 @@ impl<'j> Judge<'j> {
         );
     }
 
-    /// How other tools are to be used.
+    /// Instructions for using other tools.
     fn other_tools(&mut self) {
         let is_aimed = self.address.is_some() || self.has(SHELL);
         let on_all = self.sentence.is_universal();
@@ -329,7 +329,7 @@ impl<'j> Judge<'j> {
         self.demand(Rule::OtherTools, when(2, is_fake_failure));
     }
 
-    /// Faint by themselves: what only poisoned definitions have several of.
+    /// Weak signs, of which only poisoned definitions have several.
     fn faint_signs(&mut self) {
         let is_private = self.has(CREDENTIAL | PERSONAL | QUESTION | FILES);
         let is_prose = !self.sentence.is_summary;
@@ -385,7 +385,7 @@ impl<'j> Judge<'j> {
         );
     }
 
-    /// What is not to be told to the user.
+    /// Demands to conceal something from the user.
     fn concealment(&mut self) {
         let conceals = self.sentence.conceals(self.present, self.commanded);
         let is_meant =
@@ -393,7 +393,7 @@ impl<'j> Judge<'j> {
         self.demand(Rule::Conceals, when(conceals, is_meant));
     }
 
-    /// What the model was told before, and who may say otherwise.
+    /// Attempts to override earlier instructions or to claim authority.
     fn overrides(&mut self) {
         if self.has(RULES) && self.has(NULLIFY) {
             let is_told = any(self.commanded, NULLIFY) || self.has(OBLIGED);
@@ -433,7 +433,7 @@ impl<'j> Judge<'j> {
         );
     }
 
-    /// Being chosen over others.
+    /// Attempts to be chosen over other tools.
     fn promotion(&mut self) {
         let prefers = self.has(PREFER) && self.has(OTHERS);
         self.demand(
@@ -448,15 +448,15 @@ impl<'j> Judge<'j> {
     }
 }
 
-/// The weight of a demand that is only there if something is so.
+/// Returns the weight if the condition holds, else 0.
 const fn when(weight: u8, is_so: bool) -> u8 {
     if is_so { weight } else { 0 }
 }
 
-/// Verbs that count where they command.
+/// Verbs that count only as commands.
 const VERBS: Meanings = READ | GIVE | RUN | CHANGE | DESTROY | OMIT | LIE | NULLIFY;
 
-/// A sentence with none of these asks for nothing.
+/// A sentence without any of these meanings has no demands.
 const MATTERS: Meanings = SECRET
     | CREDENTIAL
     | PERSONAL

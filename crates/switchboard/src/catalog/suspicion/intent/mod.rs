@@ -1,9 +1,9 @@
-//! What a sentence asks the model to do, by the meanings of its words and not by their order.
+//! Detects what a sentence asks the model to do, from the meanings of its words rather than their order.
 //!
-//! Patterns (`rules`) find wordings that were seen. This finds what they have in common: a text that steers a model has
-//! to address it, name what is to be taken, say where it goes, or say what not to tell. Each combination of such
-//! meanings within one sentence is a demand with a rule and a weight, in whichever language the words are. A sentence
-//! that only describes the tool ("Reads a secret and returns it") has the objects, but not the command.
+//! The patterns in `rules` match known wordings. This matches what they have in common: a text that steers a model must
+//! address it, name what to take, say where it goes, or say what to conceal. Each combination of such meanings in one
+//! sentence is a demand with a rule and a weight, in any supported language. A sentence that only describes the tool
+//! ("Reads a secret and returns it") has the objects but no command.
 
 mod judge;
 mod sentence;
@@ -15,38 +15,38 @@ use super::lexicon::{ALL, LEXICON, Meanings, OBLIGED, REVERSED, ROTATED, Term, W
 use judge::judge;
 use sentence::{Sentence, any};
 
-/// Something that a sentence asks for.
+/// Something that a sentence asks the model to do.
 pub(super) struct Demand {
     pub(super) rule: Rule,
     pub(super) weight: u8,
-    /// From the first to the last word that matters.
+    /// Range from the first to the last relevant word.
     pub(super) place: Range<usize>,
 }
 
-/// What is known of the text besides its words.
+/// Context of the text within the definition.
 #[derive(Clone, Copy)]
 pub(super) struct Setting<'s> {
-    /// It begins by saying what the tool does, and so in the imperative.
+    /// The text starts with a summary of the tool, which is often in the imperative.
     pub(super) has_summary: bool,
-    /// It describes one parameter, so a noun is what is to be passed.
+    /// The text describes one parameter, so a noun names the value to pass.
     pub(super) is_parameter: bool,
-    /// It is a value of the schema (a default, an example, a name), where nobody expects a sentence.
+    /// The text is a value of the schema (a default, an example, a name), which rarely contains sentences.
     pub(super) is_value: bool,
-    /// Names of parameters, which others would be taken for tools.
+    /// Parameter names, which could otherwise be mistaken for tool names.
     pub(super) parameters: &'s [String],
     /// Whether a name is one of the server's own tools.
     pub(super) is_own: &'s dyn Fn(&str) -> bool,
 }
 
-/// A sentence longer than this is taken for several: what stands further apart has nothing to do with each other.
+/// Maximum length of a sentence, in bytes; longer ones are split, because distant words are unrelated.
 const LONGEST: usize = 320;
-/// So many bytes may stand between "not" and what is not to be told.
+/// Maximum distance in bytes between a negation and the verb of telling.
 const NEAR: usize = 40;
 
-/// So many words in a cipher are no coincidence.
+/// Minimum number of enciphered words.
 const CIPHERED: usize = 3;
 
-/// What the sentences of a text ask for, and whether it is worth deciphering.
+/// Demands of a text, and whether it seems enciphered.
 #[derive(Default)]
 pub(super) struct Reading {
     pub(super) demands: Vec<Demand>,
@@ -54,7 +54,7 @@ pub(super) struct Reading {
     pub(super) is_reversed: bool,
 }
 
-/// Everything that the sentences of a folded text ask for.
+/// Collects the demands of all sentences in a folded text.
 pub(super) fn read(text: &str, setting: Setting<'_>) -> Reading {
     let mut reading = Reading::default();
     let Some(lexicon) = &*LEXICON else {
@@ -69,7 +69,7 @@ pub(super) fn read(text: &str, setting: Setting<'_>) -> Reading {
     let mut found = lexicon.find(text).peekable();
     loop {
         let next = found.peek().copied();
-        // The sentence ends before the next term, or with the text.
+        // The sentence ends before the next term, or at the end of the text.
         let end = match next {
             Some(term) if term.start < start => {
                 found.next();
@@ -97,7 +97,7 @@ pub(super) fn read(text: &str, setting: Setting<'_>) -> Reading {
             terms.clear();
             is_first &= end == start;
             start = end;
-            // A sentence begins after what ends the one before.
+            // Skip the terminator of the previous sentence.
             if bytes.get(start).is_some_and(|byte| is_end(*byte)) {
                 start += 1;
             }
@@ -117,7 +117,7 @@ pub(super) fn read(text: &str, setting: Setting<'_>) -> Reading {
     reading
 }
 
-/// "When …", "Before any …": what follows is an order, not what the tool does.
+/// "When …", "Before any …": an order follows, not a description of the tool.
 fn begins_with_condition(bytes: &[u8], start: usize, terms: &[Term]) -> bool {
     let blanks = bytes
         .get(start..)
@@ -134,9 +134,9 @@ fn is_end(byte: u8) -> bool {
     matches!(byte, b'\n' | b'!' | b'?')
 }
 
-/// Where the sentence from `start` ends, if that is before `end`.
+/// Returns the end of the sentence that begins at `start`, if it is before `end`.
 fn sentence_end(bytes: &[u8], start: usize, end: usize) -> Option<usize> {
-    // No further than a sentence goes: this is done for every term.
+    // Bounded by the maximum length: this runs for every term.
     let until = bytes.get(start..end.min(start + LONGEST))?;
     match memchr::memchr3(b'\n', b'!', b'?', until) {
         Some(at) => Some(start + at),

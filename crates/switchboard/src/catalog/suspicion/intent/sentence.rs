@@ -1,6 +1,6 @@
-//! One sentence: which of its verbs command, what it forbids, names and addresses.
+//! Properties of one sentence: commands, prohibitions, tool names, addresses.
 //!
-//! Owns the properties of a sentence. What they add up to is decided in `judge`.
+//! `judge` decides what they add up to.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -18,27 +18,27 @@ use super::super::lexicon::*;
 use super::super::rules::{LIMITED, NEGATIVE, compiled};
 use super::{NEAR, Setting};
 
-/// Whether any of the meanings is there.
+/// Whether any of the wanted meanings is present.
 pub(super) const fn any(of: Meanings, wanted: Meanings) -> bool {
     of & wanted != 0
 }
 
-/// A sentence, and what is known of it besides its words.
+/// A sentence with its terms and context.
 pub(super) struct Sentence<'s> {
     pub(super) text: &'s [u8],
     pub(super) place: Range<usize>,
     pub(super) terms: &'s [Term],
     pub(super) is_summary: bool,
-    /// The meanings of the sentence before.
+    /// Meanings of the previous sentence.
     pub(super) before: Meanings,
     pub(super) setting: Setting<'s>,
 }
 
 impl Sentence<'_> {
-    /// Whether the verb is a command: it begins the sentence or a part of it, or follows what says that it must be done.
+    /// Whether the verb is a command: it starts the sentence or a clause, or follows a word of obligation.
     pub(super) fn is_commanded(&self, verb: &Term) -> bool {
         self.is_command_at(verb, verb.start) || {
-            // "Periodically hand it over": the adverb makes no difference.
+            // "Periodically hand it over": skip the adverb.
             let before = self
                 .text
                 .get(self.place.start..verb.start)
@@ -55,7 +55,7 @@ impl Sentence<'_> {
     }
 
     pub(super) fn is_command_at(&self, verb: &Term, start: usize) -> bool {
-        // Verbs of other languages are commands by their form.
+        // Verbs of other languages are listed in their imperative form.
         if any(verb.meanings, OBLIGED) {
             return true;
         }
@@ -74,7 +74,7 @@ impl Sentence<'_> {
                 .strip_suffix(word)
                 .is_some_and(|rest| rest.last().is_none_or(|byte| !byte.is_ascii_alphanumeric()))
         };
-        // "Lets you send" and "the file that you send" only describe.
+        // "Lets you send" and "the file that you send" are descriptions.
         let is_you = ends_with(b"you") && !DESCRIBES.iter().any(|words| ends_with(words));
         if is_you || ALWAYS.iter().any(|word| ends_with(word)) {
             return true;
@@ -101,7 +101,7 @@ impl Sentence<'_> {
                 .max(first.start.saturating_sub(second.end));
             gap <= NEAR
         };
-        // "Do not tell the user", in this order or the other.
+        // "Do not tell the user", in either order.
         let is_order = |not: &Term| any(not.meanings, TELL) || self.is_negative_order(not);
         let is_silence = terms(NOT).any(|not| {
             is_order(not)
@@ -133,7 +133,7 @@ impl Sentence<'_> {
             return 3;
         }
         // "The user does not need to see this."
-        let is_kept = terms(NOTICE).any(|notice| {
+        let is_withheld = terms(NOTICE).any(|notice| {
             let about = self.text.get(notice.start..notice.end).unwrap_or_default();
             let is_hidden = [
                 &b"unknown"[..],
@@ -158,10 +158,10 @@ impl Sentence<'_> {
             };
             has(USER) && ((is_hidden && has(OBLIGED | THIS)) || is_denied())
         });
-        if is_kept { 3 } else { 0 }
+        if is_withheld { 3 } else { 0 }
     }
 
-    /// Whether a negation is an order and not a description ("does not notify the user").
+    /// Whether a negation is an order rather than a description ("does not notify the user").
     pub(super) fn is_negative_order(&self, not: &Term) -> bool {
         let word = self.text.get(not.start..not.end).unwrap_or_default();
         if !word.is_ascii() {
@@ -198,7 +198,7 @@ impl Sentence<'_> {
             .is_some_and(<[u8]>::is_ascii)
     }
 
-    /// "If the user", "when users": what follows is no order.
+    /// "If the user", "when users": not an order.
     pub(super) fn is_condition(&self, term: &Term) -> bool {
         let before = self
             .text
@@ -232,7 +232,7 @@ impl Sentence<'_> {
             || self.says(b" if ")
     }
 
-    /// "Before any file operation", "all transfers": whatever the user asks for.
+    /// "Before any file operation", "all transfers": applies to everything the user asks for.
     pub(super) fn is_universal(&self) -> bool {
         let terms = |meaning: Meanings| {
             self.terms
@@ -252,7 +252,7 @@ impl Sentence<'_> {
         })
     }
 
-    /// "Before any", "prior to each": what is meant is whatever happens.
+    /// "Before any", "prior to each": triggered by any event.
     pub(super) fn is_triggered(&self) -> bool {
         let terms = |meaning: Meanings| {
             self.terms
@@ -264,14 +264,14 @@ impl Sentence<'_> {
         })
     }
 
-    /// Whether the sentence forbids what the term says: "must not go on without asking".
+    /// Whether the sentence forbids the term: "must not go on without asking".
     pub(super) fn is_forbidden(&self, meaning: Meanings) -> bool {
         let term = self.terms.iter().find(|term| any(term.meanings, meaning));
         let before = term.and_then(|term| self.text.get(self.place.start..term.start));
         before.is_some_and(|before| NEGATIVE.as_ref().is_some_and(|not| not.is_match(before)))
     }
 
-    /// Whether it is about how often something is told, or when, and not about whether.
+    /// Whether the sentence limits how often or when to tell something, not whether.
     pub(super) fn is_limited(&self) -> bool {
         let text = self.text.get(self.place.clone()).unwrap_or_default();
         LIMITED
@@ -279,14 +279,14 @@ impl Sentence<'_> {
             .is_some_and(|pattern| pattern.is_match(text))
     }
 
-    /// A summary of the conversation is no copy of it.
+    /// A summary of the conversation is not a copy of it.
     pub(super) fn is_summed_up(&self) -> bool {
         [&b"summar"[..], b"brief", b"short "]
             .iter()
             .any(|word| self.says(word))
     }
 
-    /// Whether the secret thing is where something is put ("put them into your .env file").
+    /// Whether the secret is a destination ("put them into your .env file").
     pub(super) fn is_put_there(&self) -> bool {
         let mut secrets = self.terms.iter().filter(|term| any(term.meanings, SECRET));
         secrets.all(|secret| {
@@ -310,7 +310,7 @@ impl Sentence<'_> {
         memchr::memmem::find(text, word).is_some()
     }
 
-    /// Whether the sentence says into which of the tool's parameters something goes.
+    /// Whether the sentence names one of the tool's parameters as a destination.
     pub(super) fn names_parameter(&self) -> bool {
         let text = self.text.get(self.place.clone()).unwrap_or_default();
         self.setting.parameters.iter().take(PARAMETERS).any(|name| {
@@ -344,7 +344,7 @@ impl Sentence<'_> {
         })
     }
 
-    /// Where the sentence names a tool that is not the server's own.
+    /// Returns the position of the name of a tool that is not the server's own.
     pub(super) fn foreign_tool(&self) -> Option<usize> {
         let text = self.text.get(self.place.clone()).unwrap_or_default();
         if memchr::memchr(b'_', text).is_none() && !self.says(b"tool ") {
@@ -358,10 +358,10 @@ impl Sentence<'_> {
         Some(self.place.start + found.start())
     }
 
-    /// What the sentence names as somebody's address.
+    /// Returns the kind of address in the sentence, if any.
     pub(super) fn address(&self) -> Option<Address> {
         let text = self.text.get(self.place.clone()).unwrap_or_default();
-        // Nearly no sentence has one, and these are cheap to look for.
+        // Cheap pre-check: nearly all sentences have no address.
         let may_be = text
             .iter()
             .any(|byte| matches!(byte, b'@' | b'0'..=b'9' | b'#' | b':' | b'.'));
@@ -382,7 +382,7 @@ impl Sentence<'_> {
         }
     }
 
-    /// From the first to the last term.
+    /// Range from the first to the last term.
     pub(super) fn extent(&self) -> Range<usize> {
         let start = self.terms.iter().map(|term| term.start).min();
         let end = self.terms.iter().map(|term| term.end).max();
@@ -390,7 +390,7 @@ impl Sentence<'_> {
     }
 }
 
-/// Telling that is about the secret itself, and not about how an answer is written.
+/// Verbs about the secret itself rather than the style of an answer.
 const STRONG_TELLING: &[&[u8]] = &[
     b"mention",
     b"reveal",
@@ -408,7 +408,8 @@ const STRONG_TELLING: &[&[u8]] = &[
     b"talk",
 ];
 
-/// Words before a verb that make it a command; those that only describe; those that do so after the first sentence.
+/// Words before a verb: always a command (`ALWAYS`), only a description (`DESCRIBES`), a command after the first
+/// sentence (`LATER`).
 const ALWAYS: &[&[u8]] = &[
     b"must",
     b"should",
@@ -465,15 +466,15 @@ const LATER: &[&[u8]] = &[
     b"beforehand",
 ];
 
-/// So many parameters are looked for in a sentence.
+/// Maximum number of parameters searched for in a sentence.
 const PARAMETERS: usize = 32;
 
-/// Where a sentence sends something.
+/// Kind of destination in a sentence.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Address {
-    /// A mailbox, a telephone, an account.
+    /// A mailbox, a telephone number, an account.
     Person,
-    /// A site or a machine.
+    /// A website or a machine.
     Place,
 }
 

@@ -387,7 +387,7 @@ fn gate(
     let engine = engine(servers, context, mode.policy);
     if servers.lacks_bash_sandbox() && mode.front_end != FRONT_END {
         context.printer.warning(
-            "the agent's commands run without a sandbox, since this kernel has no Landlock; commands that no rule allows require a prompt",
+            "the agent's commands run without a sandbox, since this kernel does not support Landlock; commands that no rule allows require a prompt",
             Some("`bash_sandbox = \"off\"` in your user file accepts this"),
         );
     }

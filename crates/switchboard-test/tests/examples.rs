@@ -67,7 +67,7 @@ fn a_callback_permits() {
     let expected = "files/glob {\"pattern\":\"src/lib.rs\"}\n\
         src/lib.rs\n\
         files/glob {\"pattern\":\"*.toml\"}\n\
-        Denied: the call of files/glob is not permitted: only src/ may be read\n";
+        Denied: permission denied for tool files/glob: only src/ may be read\n";
     check("permission", &[], expected);
 }
 

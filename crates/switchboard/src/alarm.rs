@@ -1,7 +1,7 @@
-//! One task that looks after the deadlines of many, so that setting one costs next to nothing.
+//! A shared timer: one task serves the deadlines of many requests, so that setting one is cheap.
 //!
-//! Owns the time of the next look and nothing else: which deadlines there are, and what is done about them, is known
-//! to whoever has an [`Alarm`]. Deadlines that pass unneeded, as those of nearly all calls do, cost no timer.
+//! Stores only the time of the next check; the owner of an [`Alarm`] knows the deadlines and handles those that expire.
+//! Deadlines that are met, as in nearly all calls, cost no timer.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
-/// The time of the next look.
+/// The time of the next check.
 #[derive(Debug, Default)]
 pub(crate) struct Alarm {
     next: Mutex<Option<Instant>>,
@@ -17,7 +17,7 @@ pub(crate) struct Alarm {
 }
 
 impl Alarm {
-    /// Sees to it that somebody looks at that time, or before.
+    /// Schedules a check at that time or earlier.
     pub(crate) fn by(&self, time: Instant) {
         let mut next = self.next();
         if next.is_none_or(|next| time < next) {
@@ -27,7 +27,7 @@ impl Alarm {
         }
     }
 
-    /// Calls `look` whenever it is time; it answers when the next time is, as far as it knows.
+    /// Calls `look` whenever a check is due. It returns the time of the next one.
     pub(crate) async fn run(&self, mut look: impl FnMut(Instant) -> Option<Instant>) {
         loop {
             let next = *self.next();
@@ -39,7 +39,7 @@ impl Alarm {
                 () = sleep_until(time) => {}
                 () = self.sooner.notified() => continue,
             }
-            // Whoever sets a deadline while `look` is at work finds none, and so says it again.
+            // A deadline set while `look` runs finds no scheduled check, and so schedules one.
             self.next().take();
             if let Some(time) = look(Instant::now()) {
                 self.by(time);
@@ -52,7 +52,7 @@ impl Alarm {
     }
 }
 
-/// A task that ends with its owner.
+/// Aborts a task when dropped.
 #[derive(Debug)]
 pub(crate) struct AbortOnDrop(AbortHandle);
 

@@ -1,6 +1,6 @@
 //! A host from the configuration of a folder, for programs that embed it.
 //!
-//! Owns the way from a folder to the options that the program `switchboard` would use there.
+//! Resolves the options that the program `switchboard` would use in that folder.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -24,20 +24,21 @@ use crate::supervisor;
 use crate::watch::on_thread;
 use crate::workspace::{self, Workspace};
 
-/// Who makes the calls, in the audit log.
+/// The front end in audit entries.
 const FRONT_END: &str = "embedded";
 
 impl Host {
-    /// A host with the servers that the program `switchboard` would use in this folder, none of them started: those of
-    /// the machine's, the user's and the project's files, with their settings, server lists, permission rules and hooks.
-    /// Pins, logins and the audit log are those of the program. See [`statuses`](Self::statuses) for the servers that
-    /// cannot be started and why, and [`start_all`](Self::start_all) or the first call for the others.
+    /// Creates a host with the servers that the program `switchboard` would use in this folder, none of them started:
+    /// those of the machine's, the user's and the project's files, with their settings, server lists, permission rules
+    /// and hooks. Pins, logins and the audit log are those of the program. [`statuses`](Self::statuses) lists the
+    /// servers that cannot be started, with the reason; the others start with [`start_all`](Self::start_all) or the
+    /// first call.
     ///
-    /// Entries of files that a repository can contain are [refused](crate::status::Refusal::Untrusted) until the user has
-    /// approved them with `switchboard trust approve`. A call that no rule mentions is allowed, as for calls typed at the
-    /// command line; a call that a rule wants confirmed is denied, since there is nobody to ask.
+    /// Entries of files that a repository can contain are [refused](crate::status::Refusal::Untrusted) until the user
+    /// has approved them with `switchboard trust approve`. A call that no rule matches is allowed, as for calls typed
+    /// at the command line; a call that requires approval is denied, since no prompt is available.
     ///
-    /// Unlike the program, it does not download the servers of `cloud_url`, offers no embedded server where nothing is
+    /// Unlike the program, it does not download the servers of `cloud_url`, offers no embedded server if nothing is
     /// configured, and does not follow later edits of the files.
     ///
     /// ```no_run
@@ -57,14 +58,14 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// If the folder or the user's home folder does not exist, or if the trust decisions cannot be read. A server whose
-    /// entry is invalid is no error: its status says what is wrong.
+    /// If the folder or the user's home folder does not exist, or if the trust decisions cannot be read. An invalid
+    /// entry is not an error: the status of its server has the reason.
     pub async fn from_config(folder: impl AsRef<Path>) -> Result<Self, Error> {
         Self::from_config_of(folder, std::env::vars_os().collect()).await
     }
 
-    /// Does the same with another environment than that of this process: its variables name the folders, and servers
-    /// inherit them.
+    /// Like [`from_config`](Self::from_config), but with another environment than that of this process: its variables
+    /// name the folders, and servers inherit them.
     ///
     /// # Errors
     ///
@@ -80,7 +81,7 @@ impl Host {
     }
 }
 
-/// What the files say, and where they are.
+/// The resolved configuration, and the folders it was read from.
 struct Configured {
     config: Config,
     folders: Folders,
@@ -145,7 +146,8 @@ impl Configured {
     }
 }
 
-/// The trust decisions. A file that cannot be read is an error, since everything in the project would be refused.
+/// Reads the trust decisions. An unreadable file is an error, since otherwise everything in the project would be
+/// refused.
 fn decisions(file: &Path) -> Result<Decisions, Error> {
     let unusable = |error: &dyn std::fmt::Display| {
         Error::configuration(format!("{}: {error}", file.display()))

@@ -1,7 +1,7 @@
-//! From a configuration entry to a server that can be connected.
+//! Converts configuration entries to servers that can be connected.
 //!
-//! Owns the reading of resolved entries: which connector, which deadlines, which tools. Whether a server may run at
-//! all (trust, lists, faults) has been decided by the configuration before. Nothing is started here.
+//! Reads resolved entries: connector, deadlines, tools. The configuration has already decided whether a server may run
+//! at all (trust, lists, errors). Nothing is started here.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -38,60 +38,60 @@ use crate::transport::stdio::{Grace, StdioConnector, StdioLimits, SupervisorComm
 use crate::transport::websocket::WebSocketConnector;
 use crate::transport::{Connector, TransportError};
 
-/// What entries are turned into servers with.
+/// The context for converting entries to servers.
 pub struct Connectors {
     /// The environment of the host.
     pub environment: Arc<[(OsString, OsString)]>,
-    /// The folder of the project, where servers start that name none.
+    /// The project folder, the default working directory of servers.
     pub folder: PathBuf,
-    /// The supervisor that stdio servers are started under.
+    /// The supervisor for stdio servers.
     pub supervisor: Option<SupervisorCommand>,
-    /// In-process servers by the name an entry with `transport = "sdk"` has.
+    /// In-process servers by their name in entries with `transport = "sdk"`.
     pub services: HashMap<String, Arc<dyn Service>>,
-    /// Folders that no server in a sandbox may look into or change: the program's own.
+    /// Folders that sandboxed servers may neither read nor change: the program's own.
     pub private: Vec<PathBuf>,
-    /// Where logins are kept.
+    /// Stores logins.
     pub vault: Arc<dyn Vault>,
-    /// Where attempts at new tokens are written down.
+    /// Records token refreshes.
     pub audit: Option<Audit>,
-    /// The client for remote servers, made when the first one needs it.
+    /// The client for remote servers, created on first use.
     http: OnceLock<Result<HttpClient, TransportError>>,
 }
 
-/// Why an entry cannot be turned into a server.
+/// The reason an entry cannot be converted to a server.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectorError {
-    /// It says neither how to start nor where to find it.
+    /// It has neither a command nor a URL.
     #[error("the entry has neither a command nor a url")]
     NoEndpoint,
     /// A variable it needs is not set.
     #[error("the variable {0} is not set")]
     MissingVariable(String),
-    /// No such in-process server is part of this program.
+    /// This program has no in-process server of that name.
     #[error("this program has no in-process server of that name")]
     NoSuchService,
-    /// It wants a sandbox, and there is none to be had.
-    #[error("the entry wants a sandbox, and there is none {0}")]
+    /// It requires a sandbox, which is not available.
+    #[error("the entry requires a sandbox, which is not available {0}")]
     NoSandbox(&'static str),
-    /// A setting of its `oauth` table cannot be used.
+    /// A setting in its `oauth` table is invalid.
     #[error("`oauth.{0}` {1}")]
     BadAuthorization(&'static str, &'static str),
-    /// Its file of certificates cannot be used.
+    /// Its certificate file cannot be used.
     #[error("`ca_file` {file} cannot be used: {reason}")]
     CaFile {
         /// The file.
         file: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Its address, its headers or the machine's certificates cannot be used.
+    /// Its URL, its headers or the system's certificates cannot be used.
     #[error("{0}")]
     Transport(TransportError),
 }
 
 impl Connectors {
-    /// Connectors for a program that embeds the host: its own environment and folder, and its own supervisor if it has one.
+    /// Connectors for a program that embeds the host: its own environment and folder, and its supervisor, if any.
     pub(crate) fn of_this_process() -> Self {
         let folder = std::env::current_dir().unwrap_or_default();
         Self {
@@ -100,7 +100,7 @@ impl Connectors {
         }
     }
 
-    /// Connectors without a supervisor and without in-process servers, whose logins end with the process.
+    /// Connectors without a supervisor or in-process servers, whose logins are lost on exit.
     pub fn new(environment: Arc<[(OsString, OsString)]>, folder: PathBuf) -> Self {
         Self {
             environment,
@@ -114,12 +114,12 @@ impl Connectors {
         }
     }
 
-    /// The server of a resolved entry.
+    /// Converts a resolved entry.
     pub fn spec(&self, server: &Server, settings: &Settings) -> Result<ServerSpec, ConnectorError> {
         self.of_entry(&server.name, server.effective(), settings)
     }
 
-    /// The server of an entry, which needs no resolving.
+    /// Converts an entry that needs no resolving.
     pub(crate) fn of_entry(
         &self,
         name: &str,
@@ -136,7 +136,7 @@ impl Connectors {
         })
     }
 
-    /// What an entry says about a server that is reached by a connector of its own.
+    /// Applies an entry's settings to a server with a custom connector.
     pub(crate) fn with_connector(
         &self,
         name: &str,
@@ -236,13 +236,13 @@ impl Connectors {
         })
     }
 
-    /// The folder that the server of an entry starts in.
+    /// The working directory of an entry's server.
     fn cwd(&self, entry: &ServerEntry) -> PathBuf {
         let cwd = entry.cwd.as_ref();
         cwd.map_or_else(|| self.folder.clone(), |cwd| self.folder.join(cwd))
     }
 
-    /// What the server of an entry may do. Where it cannot be held to that, it is no server.
+    /// The sandbox policy of an entry. An error if it cannot be enforced.
     fn sandbox(&self, entry: &ServerEntry) -> Result<Option<Policy>, ConnectorError> {
         let Some(mut policy) = Policy::of(entry.sandbox, self.folder.clone()) else {
             return Ok(None);
@@ -286,7 +286,7 @@ impl Connectors {
             helper.redactor = redactor.clone();
         }
         let client = self.client_of(entry, settings)?;
-        // Whoever writes credentials into the entry wants those and no others.
+        // Credentials in the entry take precedence over a login.
         if !is_authorized && let Some(protected) = self.protected(entry)? {
             let fetcher = Fetcher::new(&client);
             let oauth = OAuth::new(protected, fetcher, Arc::clone(&self.vault));
@@ -299,7 +299,7 @@ impl Connectors {
         Ok((client, server))
     }
 
-    /// What is needed to log in to the server of an entry; `None` where there is nothing to log in to.
+    /// The parameters for logging in to an entry's server; `None` if it does not use logins.
     pub fn login(
         &self,
         server: &Server,
@@ -327,7 +327,7 @@ impl Connectors {
         Ok(ProtectedServer::new(&url, settings))
     }
 
-    /// The `oauth` table of an entry, with its variables looked up.
+    /// The `oauth` table of an entry, with variables resolved.
     fn auth_settings(&self, oauth: &OAuthEntry) -> Result<AuthSettings, ConnectorError> {
         let variable = |name: &Option<String>| match name {
             Some(name) => match self.variable(name) {
@@ -343,7 +343,7 @@ impl Connectors {
         let address = |key: &'static str, text: &Option<String>| match text {
             Some(text) => match Url::parse(text) {
                 Ok(url) => Ok(Some(url)),
-                Err(_) => Err(ConnectorError::BadAuthorization(key, "is no address")),
+                Err(_) => Err(ConnectorError::BadAuthorization(key, "is not a valid URL")),
             },
             None => Ok(None),
         };
@@ -384,7 +384,7 @@ impl Connectors {
         })
     }
 
-    /// The client that all servers share, or one of its own for an entry that trusts further certificates.
+    /// The shared client, or a separate one for an entry with additional certificates.
     fn client_of(
         &self,
         entry: &ServerEntry,
@@ -424,7 +424,7 @@ impl Connectors {
 
 impl std::fmt::Debug for Connectors {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The environment may hold secrets, so it is not shown.
+        // The environment may hold secrets, so it is not printed.
         formatter
             .debug_struct("Connectors")
             .field("folder", &self.folder)
@@ -434,10 +434,10 @@ impl std::fmt::Debug for Connectors {
     }
 }
 
-/// The largest file of certificates that is read.
+/// The maximum size of a certificate file, in bytes.
 const LARGEST_CA_FILE: u64 = 4 * 1024 * 1024;
 
-/// The certificates of a PEM file, or why there are none.
+/// Reads the certificates of a PEM file. The error is the reason there are none.
 fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, String> {
     let unreadable = |error: std::io::Error| error.to_string();
     let file = std::fs::File::open(path).map_err(unreadable)?;
@@ -462,7 +462,7 @@ fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, String> {
         .collect())
 }
 
-/// Writes down attempts at new tokens for a server.
+/// Records token refreshes of a server.
 fn renewals(audit: Audit, server: ServerName) -> Renewals {
     Renewals::heard_by(move |succeeded| {
         audit.record(What::Login {
@@ -473,8 +473,8 @@ fn renewals(audit: Audit, server: ServerName) -> Renewals {
     })
 }
 
-/// The files of a project that say what runs in it, those that are there: no server may change what was approved. One
-/// that it adds has no effect before it is approved.
+/// The existing configuration files of a project: servers may not change what was approved. A file that a server adds
+/// has no effect until it is approved.
 pub fn project_files(folder: &Path) -> Vec<PathBuf> {
     let shared = PROJECT_FILES.iter().map(|(name, _)| *name);
     let names = shared.chain([LOCAL_FILE]);

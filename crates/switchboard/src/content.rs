@@ -1,6 +1,6 @@
-//! Resources, prompts and completion: everything of a server that is read rather than called.
+//! Resources, prompts and completion: the read-only requests to a server.
 //!
-//! Reading has no effects, so a request that was lost is made once more when the server is back.
+//! Reading has no effects, so a lost request is retried once after a reconnect.
 
 use std::sync::Arc;
 
@@ -20,21 +20,21 @@ use crate::names::ServerName;
 use crate::peer::{ListKind, Pages, RequestError, RequestOptions};
 use crate::pins::ContentKind;
 
-/// Why something could not be read.
+/// The reason a read failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContentError {
     /// The server cannot be used.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// The server did not give it.
+    /// The server did not answer the request.
     #[error("the server \"{server}\" did not answer {method}: {error}")]
     Request {
         /// The server.
         server: ServerName,
-        /// What was asked.
+        /// The requested method.
         method: Method,
-        /// What happened.
+        /// The error.
         error: RequestError,
     },
     /// It differs from its pin, or cannot be compared with it.
@@ -42,14 +42,14 @@ pub enum ContentError {
     SetAside {
         /// The server.
         server: ServerName,
-        /// What is withheld, and why.
+        /// The withheld item and the reason.
         aside: Box<SetAside>,
     },
 }
 
 impl Host {
-    /// One of a server's lists, from memory while it is fresh. Prompts and templates that differ from their pins are
-    /// taken out of it: [`Pages::withheld`] says which and why.
+    /// Returns one of a server's lists, cached while it is fresh. Prompts and templates that differ from their pins are
+    /// omitted: [`Pages::withheld`] lists them with the reason.
     pub async fn list(
         &self,
         server: &ServerName,
@@ -75,12 +75,12 @@ impl Host {
         })
     }
 
-    /// A list as it may be shown, by its pins.
+    /// Applies the pins to a list.
     async fn compared(&self, live: &Live, kind: ListKind, pages: Arc<Pages>) -> Arc<Pages> {
         match ContentKind::of(kind) {
             Some(kind) if live.spec.rules.pins() => {
                 let memory = self.memory();
-                // The pins may have been approved since, here or elsewhere, so their revision is looked up each time.
+                // Another process may have approved changes since, so look up the revision each time.
                 let revision = memory.content_revision(live.spec.identity, kind).await;
                 if let Some(known) = live.lists.compared(kind, &pages, revision) {
                     return known;
@@ -95,7 +95,7 @@ impl Host {
         }
     }
 
-    /// Reads a resource: a `ReadResourceResult` as the server sent it.
+    /// Reads a resource. Returns the `ReadResourceResult` as the server sent it.
     pub async fn read_resource(
         &self,
         server: &ServerName,
@@ -106,14 +106,14 @@ impl Host {
             .await
     }
 
-    /// Gets a prompt, filled in with arguments: a `GetPromptResult` as the server sent it.
+    /// Gets a prompt with arguments. Returns the `GetPromptResult` as the server sent it.
     pub async fn get_prompt(
         &self,
         server: &ServerName,
         params: &GetPromptRequestParams<'_>,
     ) -> Result<SharedJson, ContentError> {
         if self.connected(server).await?.spec.rules.pins() {
-            // The list is kept while it is fresh, so this asks the server once.
+            // The list is cached while it is fresh, so this costs one request at most.
             let listed = self.list(server, ListKind::Prompts).await?;
             let mut withheld = listed.withheld.iter();
             let is_meant = |aside: &&SetAside| {
@@ -131,7 +131,7 @@ impl Host {
             .await
     }
 
-    /// Asks for completions of an argument: a `CompleteResult` as the server sent it.
+    /// Requests completions of an argument. Returns the `CompleteResult` as the server sent it.
     pub async fn complete(
         &self,
         server: &ServerName,
@@ -141,14 +141,14 @@ impl Host {
             .await
     }
 
-    /// Asks to be told when a resource changes, over reconnects too; `false` if there is no such server.
+    /// Subscribes to changes of a resource, across reconnects. Returns `false` if no server has that name.
     ///
-    /// The changes come as [`Event::ResourceUpdated`](crate::events::Event::ResourceUpdated).
+    /// Changes are emitted as [`Event::ResourceUpdated`](crate::events::Event::ResourceUpdated).
     pub async fn subscribe(&self, server: &ServerName, uri: &str) -> bool {
         self.set_subscribed(server, uri, true).await
     }
 
-    /// Takes a subscription back; `false` if there is no such server.
+    /// Cancels a subscription. Returns `false` if no server has that name.
     pub async fn unsubscribe(&self, server: &ServerName, uri: &str) -> bool {
         self.set_subscribed(server, uri, false).await
     }
@@ -194,7 +194,7 @@ impl Host {
         again.map_err(|error| failed(error.redacted(&live.spec.redactor)))
     }
 
-    /// A new connection after this error, if one is to be expected.
+    /// Waits for a new connection after this error, if one can be expected.
     async fn back_after(
         &self,
         live: &Live,

@@ -1,7 +1,7 @@
-//! The servers a host should have: complete, with those that are configured and cannot be started.
+//! The desired servers of a host, including configured ones that cannot be started.
 //!
-//! Owns the desired state as a value, where it comes from, and what became of it. The manager reconciles its servers
-//! with it; nothing else keeps a list of servers.
+//! Defines the desired state, its source, and the resulting changes. The manager reconciles its servers with it; there
+//! is no other list of servers.
 
 use std::fmt;
 
@@ -14,64 +14,63 @@ use crate::names::ServerName;
 use crate::spec::ServerSpec;
 use crate::status::{Refusal, ServerState};
 
-/// All servers of a host, by name. A server that is not in here is removed.
+/// All servers of a host, by name. Servers missing here are removed.
 #[derive(Debug, Clone, Default)]
 pub struct Desired {
     /// The servers to connect.
     pub servers: Vec<ServerSpec>,
-    /// The servers that are configured and not started. The host's statuses contain them with the reason.
+    /// Configured servers that are not started. They appear in the host's statuses with the reason.
     pub withheld: Vec<WithheldServer>,
 }
 
-/// A server that is configured and not started.
+/// A configured server that is not started.
 #[derive(Debug, Clone)]
 pub struct WithheldServer {
     /// Its name.
     pub name: ServerName,
-    /// How it would be reached; `None` if its entry does not say.
+    /// Its transport; `None` if its entry does not specify one.
     pub transport: Option<Transport>,
     /// Whether start-up would wait for it.
     pub required: bool,
-    /// Why it is not started.
+    /// Its state, with the reason.
     pub state: ServerState,
 }
 
 /// Yields complete desired states, one after the other.
 ///
-/// A source does not block the runtime: what reads files does so on a thread of its own, as [`crate::watch::FileSource`]
-/// does.
+/// A source must not block the runtime: file access belongs on a separate thread, as in [`crate::watch::FileSource`].
 pub trait ServerSource {
-    /// Waits for the next desired state; `None` when there will be no other. It is cancelled by dropping the future.
+    /// Waits for the next desired state; `None` if there are no more. Cancelled by dropping the future.
     fn next(&mut self) -> impl Future<Output = Option<Desired>>;
 
-    /// Receives what the state that was yielded last has changed, when the host has it. Servers may still be connecting.
+    /// Receives the changes after the host has applied the last state. Servers may still be connecting.
     fn applied(&mut self, _changes: &[ServerChange]) {}
 }
 
-/// What a new desired state has changed about one server.
+/// The change of one server by a new desired state.
 #[derive(Debug, Clone)]
 pub struct ServerChange {
     /// The server.
     pub server: ServerName,
-    /// What changed.
+    /// The kind of change.
     pub kind: ChangeKind,
 }
 
-/// What changed about a server.
+/// The kind of change of a server.
 #[derive(Debug, Clone)]
 pub enum ChangeKind {
-    /// It is new, or can be started now.
+    /// New, or can be started now.
     Added,
-    /// What its connection depends on has changed, so it is connected anew.
+    /// Its connection settings have changed, so it is reconnected.
     Restarted,
-    /// No configuration has it any more.
+    /// No longer configured.
     Removed,
-    /// It is still configured, and no longer started.
+    /// Still configured, but no longer started.
     Withheld(ServerState),
 }
 
 impl Desired {
-    /// The desired state that configured servers describe. An entry from which no connection can be made is withheld.
+    /// The desired state of configured servers. Entries without a usable connector are withheld.
     pub fn of<'s>(
         servers: impl IntoIterator<Item = &'s resolve::Server>,
         settings: &Settings,
@@ -114,7 +113,7 @@ impl fmt::Display for ServerChange {
         let name = switchboard_config::text::visible(self.server.as_str());
         match &self.kind {
             ChangeKind::Added => write!(formatter, "{name} is new"),
-            ChangeKind::Restarted => write!(formatter, "{name} is started anew"),
+            ChangeKind::Restarted => write!(formatter, "{name} is restarted"),
             ChangeKind::Removed => write!(formatter, "{name} is gone"),
             ChangeKind::Withheld(state) => {
                 let reason = state.reason().unwrap_or_default();

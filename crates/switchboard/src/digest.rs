@@ -1,4 +1,4 @@
-//! SHA-256 over parts that cannot run into each other: what records are kept under.
+//! SHA-256 over length-prefixed parts, used as keys of records.
 
 use sha2::{Digest as _, Sha256};
 
@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 pub(crate) struct Digest([u8; 32]);
 
 impl Digest {
-    /// Hashes each part with its length, which keeps `["a b"]` and `["a", "b"]` apart.
+    /// Hashes each part with its length, so that `["a b"]` and `["a", "b"]` differ.
     pub(crate) fn of<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> Self {
         let mut digest = Sha256::new();
         for part in parts {

@@ -1,11 +1,11 @@
-//! The error of the embedding API: what went wrong, what kind of failure that is, and what to do about it.
+//! The error of the embedding API, with its kind and a hint.
 
 use crate::call::CallError;
 use crate::connectors::ConnectorError;
 use crate::host::ServerError;
 use crate::peer::RequestError;
 
-/// Why making a host, adding a server or calling a tool failed.
+/// The error of creating a host, adding a server or calling a tool.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error(transparent)]
 pub struct Error(Source);
@@ -28,13 +28,13 @@ enum Source {
     Mismatch(String),
 }
 
-/// What kind of failure an [`Error`] is.
+/// The kind of an [`Error`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// No server or tool has that name.
     NotFound,
-    /// The server's description cannot be used.
+    /// The server's description is invalid.
     InvalidServer,
     /// The folders or files of the configuration cannot be used.
     InvalidConfiguration,
@@ -46,18 +46,18 @@ pub enum ErrorKind {
     NeedsLogin,
     /// The server is disabled, failed, or not connected yet.
     Unavailable,
-    /// A deadline passed; the call was cancelled.
+    /// A deadline expired; the call was cancelled.
     TimedOut,
     /// The connection was lost during the call. It may or may not have taken effect.
     ConnectionLost,
-    /// The server answered with an error, or not as the protocol demands.
+    /// The server returned an error or violated the protocol.
     Refused,
     /// The result does not have the requested form.
     UnexpectedResult,
 }
 
 impl Error {
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub fn kind(&self) -> ErrorKind {
         match &self.0 {
             Source::Call(error) => of_call(error),
@@ -69,7 +69,7 @@ impl Error {
         }
     }
 
-    /// What to do about it, for people and models.
+    /// A suggested fix, for people and models.
     pub fn hint(&self) -> Option<String> {
         match &self.0 {
             Source::Call(error) => error.hint(),

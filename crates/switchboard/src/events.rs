@@ -1,7 +1,7 @@
-//! What a host tells whoever listens: start-up, states, lists, calls, logs.
+//! Events that a host broadcasts: start-up, states, lists, calls, logs.
 //!
-//! Owns the vocabulary and the channel. Events are news, not state: who falls behind loses the oldest ones and
-//! learns how many; the state itself is in the host's snapshots.
+//! Events are notifications, not state: a receiver that falls behind loses the oldest ones and learns how many. The
+//! state itself is in the host's snapshots.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,31 +14,31 @@ use crate::names::{CallId, ServerName, WireName};
 use crate::peer::{ListKind, Progress};
 use crate::status::ServerState;
 
-/// Something that happened.
+/// A change in a host.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event {
-    /// A server that is being started has come further.
+    /// A server that is starting has changed state.
     StartupUpdate {
         /// The server.
         server: ServerName,
         /// Its state now.
         state: ServerState,
     },
-    /// Every server that was to be started is connected, failed, or waits for a login.
+    /// Every server that was started is connected, failed, or waiting for a login.
     StartupComplete {
-        /// Those that are connected.
+        /// Connected servers.
         ready: Vec<ServerName>,
-        /// Those that are not, each with its reason.
+        /// Servers that are not connected, with the reason.
         failed: Vec<(ServerName, String)>,
     },
-    /// The package runner of a server that is being started installs it, and makes progress. Told about once a second.
+    /// The package runner of a starting server is installing it and makes progress. Emitted about once a second.
     Installing {
         /// The server.
         server: ServerName,
-        /// How long it has been at it.
+        /// Time since the installation began.
         elapsed: Duration,
-        /// The last line that it wrote for people, as it wrote it.
+        /// The last line of its output, unsanitized.
         line: Option<String>,
     },
     /// A server's state has changed.
@@ -48,7 +48,7 @@ pub enum Event {
         /// Its state now, with the reason.
         state: ServerState,
     },
-    /// A server was removed. It has no status any more.
+    /// A server was removed and no longer has a status.
     Removed {
         /// The server.
         server: ServerName,
@@ -60,30 +60,30 @@ pub enum Event {
         /// The list.
         list: ListKind,
     },
-    /// A server that is known has tools that it did not have before. They are pinned as they are now.
+    /// A known server lists new tools, which are now pinned as they are.
     ToolsPinned {
         /// The server.
         server: ServerName,
         /// The tools.
         tools: Vec<WireName>,
     },
-    /// Something of a server differs from its pins and is withheld until somebody approves it.
+    /// A definition differs from its pin and is withheld until a user approves it.
     PinsDiffer {
         /// The server.
         server: ServerName,
         /// The tools that are set aside.
         tools: Vec<WireName>,
-        /// Whether the instructions are withheld.
+        /// Whether the instructions are withheld, too.
         instructions: bool,
     },
-    /// What a server says of itself or of its tools looks suspicious. It is offered all the same.
+    /// A server's instructions or tool definitions look suspicious. They are offered all the same.
     Suspicious {
         /// The server.
         server: ServerName,
-        /// What was found, by tool; without one it is in the instructions.
+        /// The findings by tool; `None` stands for the instructions.
         found: Vec<(Option<WireName>, Vec<Flag>)>,
     },
-    /// A resource that was subscribed to has changed.
+    /// A subscribed resource has changed.
     ResourceUpdated {
         /// The server.
         server: ServerName,
@@ -99,16 +99,16 @@ pub enum Event {
         /// The tool.
         tool: WireName,
     },
-    /// A call tells how far it is, or merely that it is alive.
+    /// Progress of a call, or a sign that it is still running.
     CallProgress {
         /// The call.
         call: CallId,
-        /// How far it is; `None` if nothing was heard since the last time.
+        /// The progress; `None` if the server has sent none since the last event.
         progress: Option<Progress>,
-        /// How long it has been running.
+        /// Time since the call began.
         elapsed: Duration,
     },
-    /// A call has ended.
+    /// A call finished.
     CallEnd {
         /// The call.
         call: CallId,
@@ -116,20 +116,20 @@ pub enum Event {
         server: Option<ServerName>,
         /// The tool.
         tool: WireName,
-        /// How long it took.
+        /// The duration of the call.
         elapsed: Duration,
-        /// Whether it failed: the tool says so itself, or there is no result.
+        /// Whether the call failed: the tool reported an error, or there is no result.
         is_error: bool,
-        /// The result as the server sent it, shared and not copied; `None` if there is none.
+        /// The result as the server sent it, shared rather than copied; `None` if there is none.
         result: Option<CallResult>,
-        /// Why there is no result, if there is none.
+        /// The reason there is no result; `None` if there is one.
         error: Option<String>,
     },
-    /// A server says something: a log message, or a line on its stderr.
+    /// A server logged a message or wrote a line to stderr.
     Log {
         /// The server.
         server: ServerName,
-        /// What it says.
+        /// The message or line.
         line: LogLine,
     },
     /// A server requires a login.
@@ -137,17 +137,16 @@ pub enum Event {
         /// The server.
         server: ServerName,
     },
-    /// A server that wanted a login is connected: somebody has logged in, here or in another process.
+    /// A server that required a login is connected: a user has logged in, here or in another process.
     LoggedIn {
         /// The server.
         server: ServerName,
-        /// How many tools it offers.
+        /// The number of tools it offers.
         tools: usize,
     },
 }
 
-/// The result of a call, for whoever listens. What is printed of it for debugging is its size: events end up in logs, and
-/// results may hold secrets.
+/// The result of a call. `Debug` prints only its size: events end up in logs, and results may hold secrets.
 #[derive(Clone, PartialEq)]
 pub struct CallResult(pub SharedJson);
 
@@ -157,16 +156,16 @@ impl fmt::Debug for CallResult {
     }
 }
 
-/// One line of what a server says.
+/// One log line of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
-    /// Where it comes from.
+    /// The source of the line.
     pub source: LogSource,
     /// The text, as the server wrote it.
     pub text: String,
 }
 
-/// Where a line comes from.
+/// The source of a log line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogSource {
     /// The process's stderr.
@@ -178,15 +177,15 @@ pub enum LogSource {
         /// The logger, if it has a name.
         logger: Option<String>,
     },
-    /// Something that was no message where one was expected.
+    /// Input where a protocol message was expected, and that is not one.
     Noise,
 }
 
-/// Where events go. Cheap to clone.
+/// Broadcasts events. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Events(broadcast::Sender<Event>);
 
-/// How many events a listener may fall behind.
+/// Events buffered for a receiver before it loses the oldest.
 const CAPACITY: usize = 1024;
 
 impl Events {
@@ -194,7 +193,7 @@ impl Events {
         Self(broadcast::Sender::new(CAPACITY))
     }
 
-    /// Whether anybody listens, for events that cost something to make.
+    /// Whether there are receivers, for events that are expensive to build.
     pub(crate) fn has_listeners(&self) -> bool {
         self.0.receiver_count() > 0
     }

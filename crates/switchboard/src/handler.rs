@@ -1,8 +1,7 @@
-//! What servers may ask of the client: its user, its model, its folders.
+//! The handler of requests from servers: elicitation, sampling, roots.
 //!
-//! Owns the trait an embedder implements. Both eras end here: a request of the server in the stateful one, an
-//! `input_required` answer in the stateless one. Without an implementation everything is declined politely; no
-//! answer is ever invented.
+//! Defines the trait that an embedder implements. It serves both eras: requests of the server in the stateful one,
+//! `input_required` results in the stateless one. By default every request is declined; no answer is ever made up.
 
 use futures_util::future::{BoxFuture, FutureExt as _, ready};
 use switchboard_protocol::types::capabilities::ClientCapabilities;
@@ -19,14 +18,14 @@ mod limited;
 pub use limited::QuestionLimits;
 pub(crate) use limited::{Limited, too_many};
 
-/// Answers what servers ask. Dropping a future means that the server no longer wants to know.
+/// Answers requests from servers. A dropped future means that the server cancelled the request.
 pub trait ClientHandler: Send + Sync + 'static {
-    /// What servers are told they may ask. Declare only what is really answered.
+    /// The capabilities declared to servers. Declare only those that are implemented.
     fn capabilities(&self) -> ClientCapabilities<'static> {
         ClientCapabilities::default()
     }
 
-    /// Asks the user, by a form or by a page to visit.
+    /// Asks the user, with a form or a URL to visit.
     fn elicit<'a>(
         &'a self,
         server: &'a ServerName,
@@ -36,7 +35,7 @@ pub trait ClientHandler: Send + Sync + 'static {
         ready(Ok(ElicitResult::new(ElicitAction::Decline))).boxed()
     }
 
-    /// Asks the model.
+    /// Samples from the model.
     fn create_message<'a>(
         &'a self,
         server: &'a ServerName,
@@ -49,7 +48,7 @@ pub trait ClientHandler: Send + Sync + 'static {
         .boxed()
     }
 
-    /// Tells the folders the user works in.
+    /// Lists the folders that the user works in.
     fn list_roots<'a>(
         &'a self,
         server: &'a ServerName,
@@ -58,11 +57,11 @@ pub trait ClientHandler: Send + Sync + 'static {
         ready(Ok(ListRootsResult::new(List::default()))).boxed()
     }
 
-    /// Hears that a server asks more than it may, once until it has been quiet for a while. Its questions are refused
-    /// meanwhile.
+    /// Called when a server exceeds its rate limit, once until it has been quiet for a while. Its requests are refused
+    /// until then.
     fn flooded(&self, server: &ServerName, limits: QuestionLimits) {
         let _ = limits;
-        tracing::warn!(%server, "the server asks too much, and is refused");
+        tracing::warn!(%server, "rate limit exceeded; refusing requests from the server");
     }
 }
 
@@ -72,7 +71,7 @@ pub struct DeclineAll;
 
 impl ClientHandler for DeclineAll {}
 
-/// The error for a question that the user or a policy said no to.
+/// The error for a request that the user or a policy declined.
 pub fn declined(message: &'static str) -> ErrorObject<'static> {
     ErrorObject::new(ErrorCode(-1), message)
 }

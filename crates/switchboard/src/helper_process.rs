@@ -1,8 +1,8 @@
-//! A helper program: run once, read to its end, and killed with all it has started.
+//! Runs a helper program to completion, and kills it with all its children.
 //!
-//! Owns one run: started by its words with no shell between, in a process group of its own, bounded in time and output.
-//! What the output means is known to the callers (hooks, commands that print headers). Servers and the agent's commands
-//! are not helpers: they run under the supervisor, see `transport/stdio`.
+//! One run: started without a shell, in its own process group, bounded in time and output. Callers (hooks, commands
+//! that print headers) interpret the output. Servers and the agent's commands are not helpers: they run under the
+//! supervisor, see `transport/stdio`.
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
@@ -12,42 +12,39 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-/// How long output may still come once the program has ended, from what it left running.
+/// How long to read output from leftover children after the program has exited.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// What one run may take.
+/// The limits of one run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// From the start to the end.
+    /// From start to exit.
     pub(crate) deadline: Duration,
-    /// Bytes of standard output. One more is read, to tell too much from just enough.
+    /// Bytes of standard output. One more is read, to detect excess.
     pub(crate) output: u64,
-    /// Bytes of standard error that are kept.
+    /// Bytes of standard error to store.
     pub(crate) complaint: u64,
 }
 
-/// A run that has ended.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) status: ExitStatus,
     pub(crate) output: Vec<u8>,
     pub(crate) complaint: Vec<u8>,
-    /// Whether it printed more than its bound.
+    /// Whether it exceeded the limit of standard output.
     pub(crate) is_too_long: bool,
 }
 
-/// Why a run has no end.
+/// The reason a run did not complete.
 #[derive(Debug)]
 pub(crate) enum RunError {
-    /// It could not be started.
     Start(io::Error),
-    /// Its pipes could not be read.
     Read(io::Error),
-    /// It did not end in time, and was killed.
+    /// It did not exit in time and was killed.
     Timeout,
 }
 
-/// Runs a program, with this on its standard input, or nothing. Dropping the future kills it with all it has started.
+/// Runs a program with optional standard input. Dropping the future kills it with all its children.
 pub(crate) async fn run(
     command: &mut Command,
     input: Option<&[u8]>,
@@ -72,7 +69,7 @@ pub(crate) async fn run(
     }
 }
 
-/// A program that runs; dropping it kills it and what it started.
+/// A running program; dropping it kills it and its children.
 struct Running {
     child: Child,
     #[cfg(unix)]
@@ -98,7 +95,7 @@ impl Running {
             let talk = async {
                 let write = async {
                     if let Some((mut stdin, input)) = stdin.take().zip(input) {
-                        // A program need not read what it is told.
+                        // A program need not read its input.
                         let _ = stdin.write_all(input).await;
                     }
                     Ok(())
@@ -119,8 +116,8 @@ impl Running {
                 Some(status) => {
                     match timeout(LAST_WORDS, talk).await {
                         Ok(said) => said?,
-                        // A process that it left running holds the pipes. While that is one of its group, the group's
-                        // number belongs to no other.
+                        // A leftover child holds the pipes open. As long as it is in the process group, the group's ID
+                        // is not reused.
                         Err(_) => self.kill_group(),
                     }
                     status
@@ -151,14 +148,14 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Only while it has not been waited for is the number surely its own.
+        // The PID is certain to be its own only until it has been waited for.
         if self.child.id().is_some() {
             self.kill_group();
         }
     }
 }
 
-/// Reads at most so much. Dropping the pipe then ends a program that goes on.
+/// Reads up to a limit. Dropping the pipe then stops a program that keeps writing.
 async fn read(
     pipe: Option<impl AsyncRead + Unpin>,
     most: u64,

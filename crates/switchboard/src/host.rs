@@ -1,7 +1,7 @@
-//! The host: what an agent, a program or a gateway holds to use MCP servers.
+//! The host: the handle through which an agent, a program or a gateway uses MCP servers.
 //!
-//! Owns the handle. It is cheap to clone; when the last clone is gone, every connection is ended. Reading goes to the
-//! manager's snapshot, changing to its queue, calls straight to the server.
+//! Cheap to clone; dropping the last clone closes every connection. Reads come from the manager's snapshot, changes go
+//! through its queue, and calls go straight to the server.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -35,7 +35,7 @@ use crate::server::Server;
 use crate::spec::ServerSpec;
 use crate::status::{Failure, ServerState, ServerStatus, StartsOn};
 
-/// Manages servers and offers what they have.
+/// Manages MCP servers and exposes their tools.
 #[derive(Clone)]
 pub struct Host(Arc<Inner>);
 
@@ -48,37 +48,37 @@ struct Inner {
     calls: AtomicU64,
     under_way: UnderWay,
     search: LiveIndex,
-    /// How servers that are described in code are made, once there is one.
+    /// Builds servers described in code; initialized by the first `Host::add`.
     connectors: OnceLock<Connectors>,
-    /// The task that gives their signs of life.
+    /// The task that emits progress events for long calls.
     _signs: AbortOnDrop,
 }
 
-/// Why a server cannot be used.
+/// The reason a server cannot be used.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// There is none of that name.
-    #[error("there is no server \"{0}\"")]
+    /// No server has that name.
+    #[error("no server named \"{0}\"")]
     Unknown(ServerName),
-    /// It is switched off.
+    /// The server is disabled.
     #[error("the server \"{0}\" is disabled")]
     Disabled(ServerName),
-    /// It requires a login.
+    /// The server requires a login.
     #[error("the server \"{0}\" requires a login")]
     NeedsAuth(ServerName),
-    /// It could not be connected.
+    /// The connection failed.
     #[error("the server \"{server}\" has failed: {}", failure.reason())]
     Failed {
         /// The server.
         server: ServerName,
-        /// Why.
+        /// The failure.
         failure: Box<Failure>,
     },
-    /// It is still being connected.
+    /// The connection is still being opened.
     #[error("the server \"{0}\" is still being connected")]
     Pending(ServerName),
-    /// Its configuration keeps it from being started.
+    /// Its configuration prevents it from starting.
     #[error("the server \"{server}\" is {}: {}", state.word(), state.reason().unwrap_or_default())]
     Withheld {
         /// The server.
@@ -86,7 +86,7 @@ pub enum ServerError {
         /// Its state, with the reason.
         state: Box<ServerState>,
     },
-    /// It was removed while the host ran.
+    /// The server was removed while the host was running.
     #[error("the server \"{0}\" was removed")]
     Removed(ServerName),
     /// The host is shutting down.
@@ -94,17 +94,18 @@ pub enum ServerError {
     ShuttingDown,
 }
 
-/// How long whoever needs a lost server waits for it to be connected anew.
+/// How long a caller waits for a lost server to reconnect.
 pub(crate) const RECONNECT_PATIENCE: Duration = Duration::from_secs(15);
 
 impl Host {
-    /// A host without servers that allows every call and declines what servers ask of it. It works in the runtime it
-    /// was made in.
+    /// Creates a host without servers that allows every call and declines every request from a server. Must be called
+    /// within a Tokio runtime, which then runs the host's tasks.
     pub fn new() -> Self {
         Self::with_options(HostOptions::default())
     }
 
-    /// A host with the servers of its options, none of them started. It works in the runtime it was made in.
+    /// Creates a host with the servers of its options, none of them started. Must be called within a Tokio runtime,
+    /// which then runs the host's tasks.
     pub fn with_options(mut options: HostOptions) -> Self {
         let events = Events::new();
         let memory = Memory::new(Arc::clone(&options.store));
@@ -139,15 +140,14 @@ impl Host {
         }))
     }
 
-    /// Makes the servers exactly these and starts them. Those that have not changed are not touched; nothing is waited
-    /// for.
+    /// Replaces the servers with these and starts them, without waiting. Unchanged servers are not touched.
     #[doc(hidden)]
     pub async fn apply(&self, specs: Vec<ServerSpec>) {
         self.reconcile(specs.into()).await;
     }
 
-    /// Makes the servers those of a desired state, starts them, and returns what has changed. Servers that have not
-    /// changed are not touched; nothing is waited for. A server that is not in there is gone when this returns.
+    /// Replaces the servers with those of a desired state, starts them without waiting, and returns the changes.
+    /// Unchanged servers are not touched. Servers missing from the desired state are gone when this returns.
     #[doc(hidden)]
     pub async fn reconcile(&self, desired: Desired) -> Vec<ServerChange> {
         self.command(|done| Command::Reconcile(desired, done))
@@ -155,7 +155,7 @@ impl Host {
             .unwrap_or_default()
     }
 
-    /// Keeps the servers what a source says, until the source ends or the future is dropped. Servers of this host go on
+    /// Applies every state that a source yields, until the source ends or the future is dropped. Servers keep running
     /// while the source prepares its next state.
     #[doc(hidden)]
     pub async fn follow(&self, mut source: impl ServerSource) {
@@ -165,13 +165,13 @@ impl Host {
         }
     }
 
-    /// Starts these servers, those that have been started aside; nothing is waited for.
+    /// Starts these servers unless already started, without waiting.
     pub async fn start(&self, names: &[ServerName]) {
         let names = names.to_vec();
         self.command(|done| Command::Start(Some(names), done)).await;
     }
 
-    /// Starts every server that has not been started; nothing is waited for.
+    /// Starts every server not yet started, without waiting.
     pub async fn start_all(&self) {
         self.command(|done| Command::Start(None, done)).await;
     }
@@ -180,7 +180,7 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// If its description cannot be used, or if it cannot be connected.
+    /// If the description is invalid, or the server cannot be connected.
     pub async fn add(&self, server: Server) -> Result<usize, Error> {
         let connectors = self.0.connectors.get_or_init(Connectors::of_this_process);
         let spec = server.into_spec(connectors)?;
@@ -192,7 +192,7 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// If there is no result. A tool that failed has one: see [`CallOutcome::is_error`].
+    /// If there is no result. A failed tool does return a result: see [`CallOutcome::is_error`].
     pub async fn call(
         &self,
         tool: impl Into<String>,
@@ -207,7 +207,7 @@ impl Host {
         Ok(self.request(request).await?)
     }
 
-    /// Adds a server, waits until it is connected, and tells how many tools it has.
+    /// Adds a server, waits until it is connected, and returns the number of its tools.
     #[doc(hidden)]
     pub async fn add_server(&self, spec: ServerSpec) -> Result<usize, ServerError> {
         let name = spec.name.clone();
@@ -217,34 +217,34 @@ impl Host {
         Ok(live.tools.tools().len())
     }
 
-    /// Removes a server; `false` if there is none of that name.
+    /// Removes a server. Returns `false` if no server has that name.
     pub async fn remove_server(&self, name: &ServerName) -> bool {
         self.command(|done| Command::Remove(name.clone(), done))
             .await
             .unwrap_or_default()
     }
 
-    /// Switches a server on or off for the life of this host; `false` if there is none of that name.
+    /// Enables or disables a server for the lifetime of this host. Returns `false` if no server has that name.
     pub async fn set_enabled(&self, name: &ServerName, enabled: bool) -> bool {
         self.command(|done| Command::SetEnabled(name.clone(), enabled, done))
             .await
             .unwrap_or_default()
     }
 
-    /// Connects a server anew, whatever its state; `false` if there is none of that name.
+    /// Reconnects a server in any state. Returns `false` if no server has that name.
     pub async fn restart(&self, name: &ServerName) -> bool {
         self.command(|done| Command::Restart(name.clone(), done))
             .await
             .unwrap_or_default()
     }
 
-    /// Probes every connection at once, as after a sleep.
+    /// Probes every connection now, for example after the machine was suspended.
     #[doc(hidden)]
     pub async fn probe_all(&self) {
         let _ = self.0.commands.send(Command::ProbeAll).await;
     }
 
-    /// The status of every configured server, in the order of their names.
+    /// The status of every configured server, sorted by name.
     pub fn statuses(&self) -> Vec<ServerStatus> {
         self.view().statuses.clone()
     }
@@ -254,21 +254,21 @@ impl Host {
         self.view().status(name).cloned()
     }
 
-    /// What the connected servers offer, at this moment.
+    /// A snapshot of what the connected servers offer.
     pub fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.view().catalog)
     }
 
-    /// The tools of [`catalog`](Self::catalog) that answer a question best, the best first. See
-    /// [`Index::search`](crate::search::Index::search) for what a question may be.
+    /// Searches the tools of [`catalog`](Self::catalog), best match first. See
+    /// [`Index::search`](crate::search::Index::search) for the query syntax.
     ///
-    /// The index is brought up to date first: nothing to do if no server has changed, a millisecond or so for one that
-    /// has. It does not wait for servers that are still being connected.
+    /// Updates the index first: free if no server has changed, about a millisecond for each one that has. Does not wait
+    /// for servers that are still connecting.
     pub fn search(&self, query: &str, limit: usize) -> Vec<Hit> {
         self.0.search.search(&self.catalog(), query, limit)
     }
 
-    /// The last lines a server said.
+    /// The most recent log lines of a server.
     pub fn logs(&self, name: &ServerName) -> Vec<LogLine> {
         let view = self.view();
         view.logs
@@ -276,25 +276,25 @@ impl Host {
             .map_or_else(Vec::new, |logs| logs.lines())
     }
 
-    /// How many requests to a server wait for their answers; `None` if it is not connected.
+    /// The number of requests to a server that await a response; `None` if it is not connected.
     pub fn in_flight(&self, name: &ServerName) -> Option<usize> {
         let view = self.view();
         view.live.get(name).map(|live| live.peer.in_flight())
     }
 
-    /// What happens from now on.
+    /// Subscribes to events from now on.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.0.events.subscribe()
     }
 
-    /// Waits until every required server is connected, or one of them cannot be.
+    /// Waits until every required server is connected, or until one of them fails.
     pub async fn ready(&self) -> Result<(), ServerError> {
         let mut view = self.0.view.clone();
         let mut outcome = Ok(());
         let reached = view
             .wait_for(|view| {
                 let mut waiting = false;
-                // What its configuration keeps from being started is told with its status.
+                // Servers that their configuration prevents from starting are reported by their status.
                 let is_startable =
                     |name: &ServerName| view.specs.iter().any(|spec| spec.name == *name);
                 let required = |status: &&ServerStatus| {
@@ -323,13 +323,13 @@ impl Host {
         }
     }
 
-    /// Waits until every server has settled, those that wait for their first use aside.
+    /// Waits until every server has settled, except those that wait for their first use.
     pub async fn settled(&self) {
         self.settled_or(|_| false).await;
     }
 
-    /// Waits until every server has settled or is tried again after it has used up its whole deadline. Those that wait for
-    /// their first use do not count.
+    /// Waits until every server has settled or has used up its deadline once and is being retried. Ignores servers that
+    /// wait for their first use.
     pub async fn started(&self) {
         let mut view = self.0.view.clone();
         let _ = view
@@ -357,14 +357,14 @@ impl Host {
             .await;
     }
 
-    /// Ends the attempts to connect servers that have failed before: for a program that will not be there for the next one.
-    /// They are failed from now on.
+    /// Stops retrying servers that have failed before and marks them failed, for a program that exits before the next
+    /// attempt.
     #[doc(hidden)]
     pub async fn give_up(&self) {
         self.command(Command::GiveUp).await;
     }
 
-    /// Waits until every server has settled, or the catalogue has what is wanted.
+    /// Waits until every server has settled, or until `is_there` holds for the catalog.
     pub(crate) async fn settled_or(&self, is_there: impl Fn(&Catalog) -> bool) {
         let mut view = self.0.view.clone();
         let _ = view
@@ -375,8 +375,7 @@ impl Host {
             .await;
     }
 
-    /// Connects every server that waits for its first use by its own setting. An idle one is left alone: its tools are
-    /// known.
+    /// Connects every server configured to connect on first use. Idle servers are skipped: their tools are known.
     pub async fn connect_all(&self) {
         for status in self.statuses() {
             if waits_for_first_use(&status) {
@@ -386,7 +385,7 @@ impl Host {
         }
     }
 
-    /// What the servers that can be started offered when they were last connected, without connecting to any.
+    /// The cached catalog of all servers that can be started. Connects to none of them.
     #[doc(hidden)]
     pub async fn remembered(&self) -> Catalog {
         let view = self.view();
@@ -399,15 +398,15 @@ impl Host {
         remembered::catalog(&outlines, &lists)
     }
 
-    /// How a connected server's tools and instructions stand against their pins; `None` if it is not connected.
+    /// Compares a connected server's tools and instructions with their pins; `None` if it is not connected.
     pub async fn pins(&self, name: &ServerName) -> Option<Review> {
         let outline = Outline::from(&*self.view().live.get(name)?.spec);
         let remembered = self.0.memory.catalog(&outline).await;
         Review::of(&outline, &remembered)
     }
 
-    /// Approves what of a server has changed, as it was reviewed. Every host that shares the store offers it again
-    /// within moments; the event is that its list of tools has changed.
+    /// Approves changes of a server exactly as reviewed. Every host that shares the store offers them again within
+    /// moments and emits [`Event::CatalogChanged`].
     pub async fn approve_pins(
         &self,
         review: &Review,
@@ -416,19 +415,19 @@ impl Host {
         review.approve(&*self.0.options.store, subjects).await
     }
 
-    /// Ends every connection in order and waits until all of them have ended.
+    /// Closes every connection gracefully and waits until all are closed.
     pub async fn shutdown(&self) {
         self.command(Command::Shutdown).await;
     }
 
-    /// Who answers what servers ask.
+    /// The handler of requests from servers.
     #[doc(hidden)]
     pub fn handler(&self) -> &Arc<dyn ClientHandler> {
         &self.0.options.handler
     }
 
-    /// Waits until a server has been told of every call to it that was cancelled: by a notification, or by the end of the
-    /// call's stream where that is how it is told. The error says why it was not.
+    /// Waits until a server has been notified of every cancelled call, by a notification or by closing the call's
+    /// stream, depending on the protocol revision. The error says why it was not.
     #[doc(hidden)]
     pub async fn cancellations_told(
         &self,
@@ -442,15 +441,15 @@ impl Host {
         }
     }
 
-    /// How often a call that takes long shows that it is alive.
+    /// The interval of progress events for long calls.
     #[doc(hidden)]
     pub fn progress_interval(&self) -> Duration {
         self.0.options.settings.progress_interval
     }
 
-    /// Ends every connection and returns as soon as all servers have been told, within some ten milliseconds: for a program
-    /// that is about to end. Servers under a supervisor end by themselves in the background, in the same steps and times as
-    /// with [`shutdown`](Self::shutdown), and the supervisor makes sure of it. Those without one are waited for no longer.
+    /// Closes every connection and returns once all servers have been notified, within about ten milliseconds: for a
+    /// program about to exit. Supervised servers shut down in the background, in the same steps and times as with
+    /// [`shutdown`](Self::shutdown), enforced by the supervisor. Others are not waited for.
     #[doc(hidden)]
     pub async fn leave(&self) {
         self.command(Command::Leave).await;
@@ -468,7 +467,7 @@ impl Host {
         &self.0.events
     }
 
-    /// The number of the next call.
+    /// Allocates the next call ID.
     pub(crate) fn next_call(&self) -> CallId {
         CallId(self.0.calls.fetch_add(1, Ordering::Relaxed) + 1)
     }
@@ -477,8 +476,7 @@ impl Host {
         Arc::clone(&self.0.view.borrow())
     }
 
-    /// Connects a server anew when somebody has logged in to it. It keeps no host alive, and ends when that can no longer
-    /// happen.
+    /// Reconnects a server after a login. Does not keep the host alive, and ends when the login is abandoned.
     pub(crate) fn restart_after(&self, server: &ServerName, login: oneshot::Receiver<()>) {
         let commands = self.0.commands.downgrade();
         let gate = Arc::clone(&self.0.options.gate);
@@ -502,7 +500,7 @@ impl Host {
         let _ = self.0.commands.send(command).await;
     }
 
-    /// The connection of a server, once it has one.
+    /// Waits for the connection of a server.
     pub(crate) async fn connected(&self, name: &ServerName) -> Result<Live, ServerError> {
         if let Some(live) = self.view().live.get(name) {
             return Ok(live.clone());
@@ -532,18 +530,17 @@ impl Host {
         }
     }
 
-    /// Has a server connected that waits to be used. When it returns, the server does not wait any longer.
+    /// Connects a server that waits for use. When this returns, the server no longer waits.
     async fn use_begins(&self, name: &ServerName) -> Result<(), ServerError> {
         let connecting = self.command(|done| Command::Connect(name.clone(), done));
         connecting.await.ok_or(ServerError::ShuttingDown)
     }
 
-    /// The calls under way.
     pub(crate) fn under_way(&self) -> &UnderWay {
         &self.0.under_way
     }
 
-    /// A connection of the server that is newer than this one, if it comes in time.
+    /// Waits up to `patience` for a connection newer than `generation`.
     pub(crate) async fn connected_after(
         &self,
         name: &ServerName,
@@ -571,7 +568,7 @@ impl Host {
                 if !view.waits_for_use(name) {
                     return Some(view);
                 }
-                // It was ended just when it was wanted.
+                // The server was stopped as idle just before this use.
                 self.use_begins(name).await.ok()?;
             }
         };
@@ -580,7 +577,7 @@ impl Host {
         (live.generation > generation).then(|| live.clone())
     }
 
-    /// The server's connection, once its tools have been listed again.
+    /// The server's connection, after its tools have been listed again.
     pub(crate) async fn refreshed(&self, name: &ServerName) -> Option<Live> {
         let before = self.view().live.get(name)?.clone();
         let mut view = self.0.view.clone();
@@ -615,7 +612,7 @@ impl std::fmt::Debug for Host {
     }
 }
 
-/// The tools of a server by its rules.
+/// Applies a server's tool rules to its listed tools.
 pub(crate) fn server_tools(
     server: &ServerName,
     rules: &ToolRules,
@@ -633,7 +630,7 @@ pub(crate) fn server_tools(
     )
 }
 
-/// Whether a server is to be connected when it is first used.
+/// Whether a server connects on first use.
 pub(crate) fn waits_for_first_use(status: &ServerStatus) -> bool {
     matches!(
         status.state,
@@ -643,7 +640,7 @@ pub(crate) fn waits_for_first_use(status: &ServerStatus) -> bool {
     )
 }
 
-/// Why a server cannot be used, unless it can.
+/// The reason a server cannot be used; `None` if it can.
 fn unusable(status: &ServerStatus) -> Option<ServerError> {
     let name = status.name.clone();
     Some(match &status.state {

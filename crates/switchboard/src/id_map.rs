@@ -1,12 +1,12 @@
-//! A map from ids of our own, which count up and need no hashing against an adversary.
+//! A map keyed by our own sequential IDs, which need no collision-resistant hashing.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map from ids that this program gives out itself.
+/// A map keyed by IDs that this program assigns.
 pub(crate) type IdMap<T> = HashMap<u64, T, BuildHasherDefault<IdHasher>>;
 
-/// Ids are spread well enough as they are.
+/// A multiplicative hasher for sequential IDs.
 #[derive(Debug, Default)]
 pub(crate) struct IdHasher(u64);
 
@@ -22,7 +22,7 @@ impl Hasher for IdHasher {
     }
 
     fn write_u64(&mut self, id: u64) {
-        // The table takes its buckets from the low bits and its tags from the high ones.
+        // The table uses the low bits for buckets and the high bits for tags.
         self.0 = id.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     }
 }

@@ -1,13 +1,13 @@
-//! The two digests of a server: what its connection depends on, and which server it is.
+//! The two digests of a server: its connection settings, and its identity.
 //!
 //! | | [`ConnectionKey`] | [`ServerIdentity`] |
 //! |---|---|---|
-//! | equal if | a connection can be kept | it is the same server, whatever its secrets and permissions are |
-//! | kept under it | caches: lists, protocol revisions, required logins | pins, which are not rebuildable |
-//! | when it changes | the server is connected again | it is a new server, without pins |
+//! | equal if | a connection can be reused | it is the same server, regardless of its secrets and permissions |
+//! | key of | caches: lists, protocol revisions, required logins | pins, which are not rebuildable |
+//! | on change | the server is reconnected | the server counts as new, without pins |
 //!
-//! Both are made from named fields of an entry and stay the same from build to build. A field that is not set is not
-//! hashed, so that a new field changes no digest of an entry that does not use it.
+//! Both hash named fields of an entry and are stable across builds. Unset fields are not hashed, so that adding a field
+//! does not change the digests of entries without it.
 
 use switchboard_config::entry::{FieldValue, OAuthEntry, RootsEntry, ServerEntry};
 use switchboard_config::secret::Secret;
@@ -15,20 +15,20 @@ use switchboard_config::trust::Fingerprint;
 
 use crate::digest::Digest;
 
-/// The form of connection keys. It changes with the order or the names of fields, and what is cached is then lost.
+/// The version of connection keys. Changes with the order or names of fields, and then invalidates caches.
 const VERSION: &str = "link 1";
 
-/// What must stay equal for a connection to be kept, as a digest.
+/// A digest of the settings that a connection depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ConnectionKey(Digest);
 
-/// What makes a server the same one to its user, as a digest: its pins are kept under it.
+/// A digest that identifies a server to its user: the key of its pins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ServerIdentity(Digest);
 
 impl ServerIdentity {
-    /// The identity of the server of an entry: its name, and what an approval of it binds except for what it is allowed
-    /// to do. Neither a renewed secret nor an updated program makes another server.
+    /// The identity of an entry's server: its name and the settings that an approval covers, except for its
+    /// permissions. Neither a renewed secret nor an updated program changes it.
     pub(crate) fn of_entry(name: &str, entry: &ServerEntry) -> Self {
         let fingerprint = Fingerprint::identity_of(entry);
         let components = fingerprint.components.iter();
@@ -37,27 +37,26 @@ impl ServerIdentity {
         Self(Digest::of(parts.map(str::as_bytes)))
     }
 
-    /// The identity of a server without an entry, such as one described in code: what its connection depends on.
+    /// The identity of a server without an entry, such as one described in code: its connection key.
     pub const fn of_connection(key: ConnectionKey) -> Self {
         Self(key.0)
     }
 
-    /// The name of its records in a store.
+    /// The key of its records in a store.
     pub(crate) fn to_hex(self) -> String {
         self.0.to_hex()
     }
 }
 
 impl ConnectionKey {
-    /// The key of a server without an entry, such as one described in code: anything that tells its connections apart.
+    /// The key of a server without an entry, such as one described in code: any parts that distinguish its connections.
     pub fn of(parts: &[&[u8]]) -> Self {
         Self(Digest::of(parts.iter().copied()))
     }
 
-    /// The key of the server of an entry. What an entry says about its tools and deadlines is left out: it can change
-    /// under a connection.
+    /// The key of an entry's server. Excludes settings for tools and deadlines, which can change without reconnecting.
     pub(crate) fn of_entry(name: &str, entry: &ServerEntry) -> Self {
-        // Destructured in full: a new field does not compile until it is decided whether the connection depends on it.
+        // Destructured in full: a new field does not compile until its effect on the connection is decided.
         let ServerEntry {
             transport,
             command,
@@ -120,20 +119,20 @@ impl ConnectionKey {
         ConnectionKey(fields.digest())
     }
 
-    /// The name of its records in a store.
+    /// The key of its records in a store.
     pub(crate) fn to_hex(self) -> String {
         self.0.to_hex()
     }
 }
 
-/// Fields by name, each with its parts.
+/// Encoded fields, each with its name and parts.
 #[derive(Default)]
 struct Fields(Vec<Vec<u8>>);
 
 impl Fields {
     fn add<'p>(&mut self, name: &'p str, parts: impl IntoIterator<Item = &'p str>) {
         let mut field = Vec::new();
-        // The length before each part, as in a digest.
+        // Each part is preceded by its length, as in a digest.
         for part in [name].into_iter().chain(parts) {
             field.extend_from_slice(&(part.len() as u64).to_le_bytes());
             field.extend_from_slice(part.as_bytes());
@@ -168,9 +167,9 @@ impl Fields {
     }
 
     fn oauth(&mut self, oauth: &OAuthEntry) {
-        // A table that is there and empty is not the same as none.
+        // An empty table differs from an absent one.
         self.add("oauth", []);
-        // The port has its place after the scopes.
+        // These are hashed after the scopes.
         let is_late = |name: &str| name == "callback_port" || name == "dpop";
         let early = oauth.fields().filter(|(name, _)| !is_late(name));
         let late = oauth.fields().filter(|(name, _)| is_late(name));
@@ -209,7 +208,7 @@ mod tests {
         }
     }
 
-    /// What is cached under a key must be found by the next build.
+    /// The next build must find existing cache records.
     #[test]
     fn a_key_is_the_same_in_every_build() {
         let hex = |name: &str, entry: &ServerEntry| ConnectionKey::of_entry(name, entry).to_hex();
@@ -235,7 +234,7 @@ mod tests {
         );
     }
 
-    /// Pins are found by the identity, so no build may change it.
+    /// Pins are found by identity, so it must not change between builds.
     #[test]
     fn an_identity_is_the_same_in_every_build() {
         assert_eq!(
@@ -244,7 +243,7 @@ mod tests {
         );
     }
 
-    /// The names of the fields of a type, all of them.
+    /// The names of all fields of a type.
     macro_rules! fields {
         ($kind:ident: $($field:ident)*) => {{
             let $kind { $($field: _),* } = $kind::default();
@@ -267,7 +266,7 @@ mod tests {
             ..program()
         };
         let table: &[(&str, [bool; 2], Change)] = &[
-            // What is stated and what would be assumed anyway is the same server.
+            // An explicit default is the same server.
             ("transport", CONNECTION, |e| {
                 e.transport = Some(Transport::Stdio);
             }),
@@ -419,7 +418,7 @@ mod tests {
                 changes_identity,
                 "the identity, by {field}"
             );
-            // No two changes lead to the same.
+            // No two changes result in the same key.
             assert!(!changes_key || !keys.contains(&new_key), "{field}");
             assert!(
                 !changes_identity || !identities.contains(&new_identity),

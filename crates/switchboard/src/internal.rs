@@ -1,4 +1,4 @@
-//! What the other crates of this workspace need of the host, and programs that embed it do not.
+//! Items for the other crates of this workspace, not for programs that embed the host.
 //!
 //! Used by `switchboard-agent`, `switchboard-cli`, `switchboard-server`, `switchboard-test` and this crate's own tests.
 //! No stability is promised: any of it can change or disappear in any version. It contains only re-exports, in modules

@@ -1,4 +1,4 @@
-//! Checked JSON in a shared buffer: what a server sent, passed on without being copied or parsed again.
+//! Validated JSON in a shared buffer: a server's payload, passed on without copying or parsing it again.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use switchboard_protocol::trusted;
 
-/// One JSON value that has been checked, cheap to clone.
+/// A validated JSON value, cheap to clone.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SharedJson(Bytes);
 
 impl SharedJson {
-    /// A value that was parsed from `frame`, as a part of it. It must lie within the frame.
+    /// A value parsed from `frame`, sharing its buffer. It must lie within the frame.
     pub(crate) fn part_of(frame: &Bytes, value: &RawValue) -> Self {
         Self(frame.slice_ref(value.get().as_bytes()))
     }
@@ -24,7 +24,7 @@ impl SharedJson {
         (end <= self.0.len()).then(|| Self(self.0.slice(start..end)))
     }
 
-    /// Whether it is the same text at the same place.
+    /// Whether both are the same text in the same buffer.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.0.as_ptr() == other.0.as_ptr() && self.0.len() == other.0.len()
     }
@@ -34,7 +34,7 @@ impl SharedJson {
         self.0.clone()
     }
 
-    /// How many bytes its text has.
+    /// The length of its text in bytes.
     pub fn size(&self) -> usize {
         self.0.len()
     }
@@ -51,7 +51,7 @@ impl SharedJson {
 
     /// The text of the value.
     pub fn as_str(&self) -> &str {
-        // The constructors take text only, so this never fails; it is a check, not a copy.
+        // The constructors accept only text, so this never fails; it is a check, not a copy.
         simdutf8::basic::from_utf8(&self.0).unwrap_or("null")
     }
 }

@@ -1,5 +1,6 @@
-//! An MCP host to embed: it connects to MCP servers over every transport and protocol revision, keeps the connections
-//! healthy, and calls their tools. Each call passes one pipeline that checks its arguments and asks a permission gate.
+//! An MCP host to embed: it connects to MCP servers over every transport and protocol revision, monitors and restores
+//! the connections, and calls their tools. Each call passes through one pipeline that checks its arguments and a
+//! permission gate.
 //!
 //! # Quick start
 //!
@@ -24,8 +25,8 @@
 //!
 //! # Servers from configuration files
 //!
-//! [`Host::from_config`] makes a host with the servers, permission rules and logins that the program `switchboard` would
-//! use in a folder.
+//! [`Host::from_config`] creates a host with the servers, permission rules and logins that the program `switchboard`
+//! would use in a folder.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), switchboard::Error> {
@@ -51,7 +52,7 @@
 //! # A permission callback
 //!
 //! A [`Gate`] decides about every call before it is sent. The default gate allows what the program itself calls.
-//! [`PermissionGate`] goes by rules and asks an [`Approver`].
+//! [`PermissionGate`] applies rules and prompts through an [`Approver`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -79,7 +80,7 @@
 //! # }
 //! ```
 //!
-//! A [`ClientHandler`] answers what servers ask: elicitation, sampling, roots. The default declines everything.
+//! A [`ClientHandler`] answers requests from servers: elicitation, sampling, roots. The default declines everything.
 //!
 //! # Events
 //!
@@ -100,8 +101,8 @@
 //!
 //! # Errors
 //!
-//! [`Error::kind`] classifies a failure, [`Error::hint`] says what to do about it. A tool that ran and failed is not an
-//! error: its result has [`is_error`](CallOutcome::is_error).
+//! [`Error::kind`] classifies a failure, [`Error::hint`] suggests a fix. A tool that ran and failed is not an error:
+//! its result has [`is_error`](CallOutcome::is_error).
 //!
 //! ```no_run
 //! # async fn example(host: switchboard::Host) {
@@ -126,17 +127,17 @@
 //!
 //! # Modules
 //!
-//! What most programs need is at the root of the crate.
+//! The items that most programs need are at the root of the crate.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`catalog`] | the tools of all servers as a model sees them, and why a tool is set aside |
-//! | [`permissions`] | the gate that goes by rules, its policy, and the prompt it asks |
+//! | [`permissions`] | the rule-based gate, its policy, and its prompts |
 //! | [`pins`] | stored tool definitions, changes to them, and approving a change |
-//! | [`search`] | tool search, as [`Host::search`] does it, for tools of your own |
+//! | [`search`] | tool search, as in [`Host::search`], for your own tools |
 //! | [`service`] | the trait and helpers for an MCP server in Rust |
 //! | [`status`] | the states of a server, with reason and remedy |
-//! | [`transport`] | the interface of a transport, for one of your own |
+//! | [`transport`] | the interface for custom transports |
 
 mod alarm;
 mod audit;
@@ -210,18 +211,18 @@ pub use peer::{ListKind, Pages, Progress, ProgressSink, RequestError};
 pub use call::gate::{AllowAll, Check, EndedCall, Gate, PendingCall, Permit, Sight, Verdict};
 pub use permissions::{Approver, PermissionGate};
 
-// Events, the catalogue, and the status of servers.
+// Events, the catalog, and the status of servers.
 pub use catalog::{Catalog, CatalogTool};
 pub use events::{CallResult, Event, LogLine, LogSource};
 pub use status::{ServerState, ServerStatus};
 
-// A server in Rust.
+// Implementing a server in Rust.
 pub use service::{
     Cancellation, Features, Reply, RequestContext, Service, error_result, text_result,
     tool_definition,
 };
 
-// A transport outside this crate.
+// Implementing a transport outside this crate.
 pub use transport::{
     Abandoned, Closed, Connector, Inbound, Link, Outgoing, OutgoingKind, RequestFailure, Sending,
     TransportError, TransportErrorKind, sending, sent,

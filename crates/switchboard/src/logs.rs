@@ -1,11 +1,11 @@
-//! The last lines a server said, bounded in number and in size.
+//! The most recent log lines of a server, bounded in number and in size.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use crate::events::{LogLine, LogSource};
 
-/// A ring of lines. It outlives reconnects, so that it tells why there was one.
+/// A ring buffer of lines. Survives reconnects, so that it shows the reason for one.
 #[derive(Debug, Default)]
 pub(crate) struct LogRing(Mutex<Ring>);
 
@@ -31,12 +31,11 @@ impl LogRing {
         }
     }
 
-    /// Forgets all lines.
     pub(crate) fn clear(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Ring::default();
     }
 
-    /// All lines that are kept, oldest first.
+    /// All stored lines, oldest first.
     pub(crate) fn lines(&self) -> Vec<LogLine> {
         let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         ring.lines.iter().cloned().collect()

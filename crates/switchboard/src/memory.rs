@@ -1,7 +1,7 @@
-//! What the host remembers between runs: eras, lists, and who requires a login.
+//! Stores protocol revisions, lists, pins and required logins between runs.
 //!
-//! Owns the mapping from those facts to records of a [`Store`]. What is only a cache costs time where the store fails,
-//! and never a function. Pins are no cache: where they cannot be read or written, what they protect is withheld.
+//! Maps them to records of a [`Store`]. For caches, a failing store costs time but no function. Pins are not a cache:
+//! if they cannot be read or written, the definitions they protect are withheld.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use crate::pins::{self, ContentKind, Judgement, Listing, PINS, PinPolicy};
 use crate::remembered::{Outline, Remembered, list_keys, pin_keys};
 use crate::spec::{ConnectionKey, ServerIdentity, ServerSpec};
 
-/// Facts about servers, kept under what their links depend on.
+/// Records about servers, keyed by connection key or identity.
 #[derive(Debug, Clone)]
 pub(crate) struct Memory(Arc<dyn Store>);
 
 const ERAS: Space = Space::new("eras");
-/// What servers listed.
+/// Cached lists.
 pub(crate) const CATALOGS: Space = Space::new("catalogs");
 const NEEDS_AUTH: Space = Space::new("needs-auth");
 
@@ -31,7 +31,7 @@ impl Memory {
         Self(store)
     }
 
-    /// The revision that was spoken last time.
+    /// The revision negotiated last time.
     pub(crate) async fn revision(&self, key: ConnectionKey) -> Option<ProtocolRevision> {
         let text = self.get(ERAS, key).await?;
         std::str::from_utf8(&text).ok()?.parse().ok()
@@ -42,7 +42,7 @@ impl Memory {
         self.put(ERAS, key, write).await;
     }
 
-    /// Forgets which revision was spoken, so that the server is asked anew.
+    /// Forgets the revision, so that it is negotiated again.
     pub(crate) async fn forget_revision(&self, key: ConnectionKey) {
         let Ok(key) = Key::new(key.to_hex()) else {
             return;
@@ -52,7 +52,7 @@ impl Memory {
         }
     }
 
-    /// What the server listed last time, and what is pinned of it; nothing where that cannot be read.
+    /// The server's cached lists and its pins; empty if they cannot be read.
     pub(crate) async fn catalog(&self, outline: &Outline) -> Remembered {
         let read = |space, keys: Vec<Key>| async move { self.0.get_many(space, &keys).await };
         let one = std::slice::from_ref(outline);
@@ -63,7 +63,7 @@ impl Memory {
                 .pop()
                 .unwrap_or_default(),
             (Err(error), _) | (_, Err(error)) => {
-                tracing::warn!(%error, "what is remembered could not be read");
+                tracing::warn!(%error, "failed to read a cache record");
                 Remembered::default()
             }
         }
@@ -73,7 +73,7 @@ impl Memory {
         self.put(CATALOGS, key, Write::new(catalog)).await;
     }
 
-    /// Compares what a server lists with its pins, and pins what is new.
+    /// Compares a server's lists with its pins, and pins new definitions.
     pub(crate) async fn compare(
         &self,
         identity: ServerIdentity,
@@ -83,7 +83,7 @@ impl Memory {
         pins::compare(&*self.0, identity, listing, policy).await
     }
 
-    /// A list of prompts or templates without what differs from its pins; what is new is pinned.
+    /// Removes prompts or templates that differ from their pins, and pins new ones.
     pub(crate) async fn admit(
         &self,
         spec: &ServerSpec,
@@ -102,7 +102,7 @@ impl Memory {
         (admitted.pages, admitted.revision)
     }
 
-    /// Which write the pins of a server's prompts or templates come from; `None` if there are none, or if they cannot be
+    /// The revision of the pins of a server's prompts or templates; `None` if there are none, or if they cannot be
     /// read.
     pub(crate) async fn content_revision(
         &self,
@@ -114,7 +114,7 @@ impl Memory {
         Some(record.revision)
     }
 
-    /// Which write a server's pins come from; `None` if there are none.
+    /// The revision of a server's pins; `None` if there are none.
     pub(crate) async fn pins_revision(
         &self,
         identity: ServerIdentity,
@@ -122,19 +122,19 @@ impl Memory {
         pins::revision(&*self.0, identity).await
     }
 
-    /// Whether the server is known to want a login; `None` where that cannot be told.
+    /// Whether the server is known to require a login; `None` if the store cannot be read.
     pub(crate) async fn needs_auth(&self, key: ConnectionKey) -> Option<bool> {
         let key = Key::new(key.to_hex()).ok()?;
         match self.0.get(NEEDS_AUTH, &key).await {
             Ok(record) => Some(record.is_some()),
             Err(error) => {
-                tracing::warn!(%error, "what is remembered could not be read");
+                tracing::warn!(%error, "failed to read a cache record");
                 None
             }
         }
     }
 
-    /// Remembers that the server requires a login; whether it is remembered now.
+    /// Records that the server requires a login. Returns whether that was written.
     pub(crate) async fn remember_needs_auth(&self, key: ConnectionKey, duration: Duration) -> bool {
         let until = SystemClock.now().after(duration);
         let write = Write::new(Vec::new()).expires_at(until);
@@ -147,7 +147,7 @@ impl Memory {
         };
         let removed = self.0.remove(NEEDS_AUTH, &key, Expected::Anything).await;
         if let Err(error) = removed {
-            tracing::warn!(%error, "what is remembered of a login could not be dropped");
+            tracing::warn!(%error, "failed to remove a cache record of a required login");
         }
     }
 
@@ -156,7 +156,7 @@ impl Memory {
         match self.0.get(space, &key).await {
             Ok(record) => Some(record?.value),
             Err(error) => {
-                tracing::warn!(%error, "what is remembered could not be read");
+                tracing::warn!(%error, "failed to read a cache record");
                 None
             }
         }
@@ -168,7 +168,7 @@ impl Memory {
         };
         let put = self.0.put(space, &key, write).await;
         if let Err(error) = &put {
-            tracing::warn!(%error, "something could not be remembered");
+            tracing::warn!(%error, "failed to write a cache record");
         }
         put.is_ok()
     }

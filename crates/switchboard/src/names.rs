@@ -1,12 +1,11 @@
-//! Names that cannot be mixed up: a server's, a tool's on the wire, a tool's as the model sees it.
+//! Newtypes for names: of a server, of a tool on the wire, of a tool as exposed to the model.
 //!
-//! Owns the newtypes and nothing else. How an exposed name is made from a reference, and which reference an exposed
-//! name leads to, is the catalogue's business: a name is looked up, never taken apart.
+//! The catalog creates and resolves exposed names: a name is looked up, never parsed.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Implements a name that is a shared string.
+/// Implements a name as a shared string.
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -63,11 +62,11 @@ name! {
 }
 
 name! {
-    /// The name the model sees and calls: `mcp__server__tool`, safe characters only.
+    /// The name exposed to the model: `mcp__server__tool`, safe characters only.
     ExposedName
 }
 
-/// A tool of a server, as the wire has it.
+/// A tool of a server, by its wire name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolRef {
     /// The server.
@@ -82,10 +81,10 @@ impl fmt::Display for ToolRef {
     }
 }
 
-/// The tool of a call: a server's, or one that runs in this process.
+/// The tool of a call: of a server, or local to this process.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CalledTool {
-    /// The server that has it; `None` for a local tool.
+    /// Its server; `None` for a local tool.
     pub server: Option<ServerName>,
     /// Its name, as its server spells it.
     pub tool: WireName,
@@ -118,19 +117,18 @@ impl fmt::Display for CalledTool {
     }
 }
 
-/// Which of a server's successive connections something belongs to. What a task of an earlier one reports is dropped.
+/// The number of a server's connection. Reports from tasks of an earlier connection are dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(crate) struct Generation(u64);
 
 impl Generation {
-    /// The one after this.
     #[must_use]
     pub(crate) fn next(self) -> Self {
         Self(self.0 + 1)
     }
 }
 
-/// One call of a tool, from the moment somebody asks for it. Unique within a host.
+/// The ID of a call, assigned when it is requested. Unique within a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub u64);
 

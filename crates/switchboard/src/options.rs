@@ -1,4 +1,4 @@
-//! The numbers a host runs by, and what an embedder may put in place of the defaults.
+//! The settings of a host, and the components that an embedder can replace.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -17,53 +17,53 @@ use crate::peer::OpenOptions;
 use crate::permissions::{Engine, PermissionGate, Policy};
 use crate::pins::PinPolicy;
 
-/// The numbers. [`Default`] is what `defaults.toml` of the configuration says.
+/// Limits and intervals. [`Default`] matches `defaults.toml` of the configuration.
 #[derive(Debug, Clone)]
 pub struct HostSettings {
-    /// How many local servers start at once.
+    /// Local servers that start concurrently.
     pub local_connections: usize,
-    /// How many remote servers connect at once.
+    /// Remote servers that connect concurrently.
     pub remote_connections: usize,
-    /// How often an idle connection is probed.
+    /// The interval of health probes on an idle connection.
     pub health_interval: Duration,
-    /// How long a probe may take.
+    /// The timeout of a health probe.
     pub health_timeout: Duration,
-    /// How many probes in a row may fail before a connection counts as lost.
+    /// Consecutive failed probes after which a connection counts as lost.
     pub health_failures: u32,
-    /// How often a connection that was lost, or failed for a reason that may pass, is tried again.
+    /// Attempts to reconnect after a lost connection or a transient failure.
     pub reconnect_attempts: u32,
-    /// How long is waited before each of these attempts.
+    /// The delay before each attempt.
     pub backoff: Backoff,
-    /// How long a package runner may install a server while it makes progress.
+    /// The maximum duration of an installation by a package runner that makes progress.
     pub install_timeout: Duration,
-    /// How long a server's lists are believed.
+    /// The lifetime of cached lists.
     pub catalog_ttl: Duration,
-    /// How long one page of a list, or one resource, may take.
+    /// The timeout of one page of a list, or one resource.
     pub list_timeout: Duration,
-    /// How long it is remembered that a server requires a login.
+    /// The lifetime of the record that a server requires a login.
     pub needs_auth_memory: Duration,
-    /// How often a long call shows that it is alive.
+    /// The interval of progress events for long calls.
     pub progress_interval: Duration,
-    /// Output beyond this is cut for the model.
+    /// The maximum output passed to the model; the rest is truncated.
     pub max_output_tokens: u64,
-    /// How much each server may ask of the user and of the model.
+    /// Rate limits of requests from servers to the user and the model.
     pub questions: QuestionLimits,
-    /// Bounds on what servers may send.
+    /// Limits of messages from servers.
     pub limits: Limits,
-    /// How conversations are opened.
+    /// Options for opening connections.
     pub open: OpenOptions,
-    /// What becomes of something new that cannot be pinned.
+    /// The policy for new definitions that cannot be pinned.
     pub pins: PinPolicy,
 }
 
-/// How long is waited before attempts to reconnect.
+/// The delays between attempts to reconnect.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Backoff {
-    /// The wait before the first attempt.
+    /// The delay before the first attempt.
     pub initial: Duration,
-    /// The longest wait.
+    /// The maximum delay.
     pub longest: Duration,
-    /// How much longer each wait is than the one before it; 1 or more.
+    /// The factor by which each delay grows; 1 or more.
     pub factor: f64,
 }
 
@@ -141,24 +141,24 @@ impl From<&Settings> for HostSettings {
     }
 }
 
-/// What a host is made of.
+/// The components and settings of a host.
 #[derive(Clone)]
 pub struct HostOptions {
-    /// The numbers.
+    /// Limits and intervals.
     pub settings: HostSettings,
-    /// Who answers what servers ask.
+    /// Answers requests from servers.
     pub handler: Arc<dyn ClientHandler>,
-    /// Who permits calls and sees them pass. By default a gate without rules: what the program calls is allowed, and what
-    /// a model calls is decided by [`Policy::agent`].
+    /// Permits and observes calls. The default is a gate without rules: calls by the program are allowed, and calls by
+    /// a model are decided by [`Policy::agent`].
     pub gate: Arc<dyn Gate>,
-    /// Where things are remembered between runs.
+    /// Stores caches and pins between runs.
     pub store: Arc<dyn Store>,
-    /// Where output that is too large for the model is kept whole.
+    /// The folder for full output that is truncated for the model; `None`: not stored.
     pub spill_folder: Option<PathBuf>,
-    /// Who begins a login when a model asks for it. Without, the model is told what the user can do.
+    /// Starts a login at a model's request. Without it, the model gets instructions for the user.
     #[doc(hidden)]
     pub logins: Option<Arc<dyn Logins>>,
-    /// The servers it begins with. None is connected before [`Host::start`](crate::Host::start) or its first use.
+    /// The initial servers. None is connected before [`Host::start`](crate::Host::start) or its first use.
     #[doc(hidden)]
     pub desired: Desired,
 }

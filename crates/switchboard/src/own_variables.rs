@@ -1,6 +1,6 @@
 //! Environment variables that hold Switchboard's own secrets.
 //!
-//! The one list: neither hooks nor the agent's commands inherit them. Servers inherit only what every program needs.
+//! The single list: neither hooks nor the agent's commands inherit them. Servers inherit only what every program needs.
 
 use std::ffi::{OsStr, OsString};
 
@@ -12,7 +12,7 @@ const KNOWN: [&str; 4] = [
     "OPENAI_API_KEY",
 ];
 
-/// How the names of Switchboard's own variables begin, and how the names of secrets end.
+/// The prefix of Switchboard's variables, and the suffixes of secret ones.
 const OWN_PREFIX: &str = "SWITCHBOARD_";
 const SECRET_ENDINGS: [&str; 5] = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSPHRASE"];
 
@@ -23,7 +23,7 @@ pub fn is_own_secret(name: &OsStr) -> bool {
         || name.starts_with(OWN_PREFIX) && SECRET_ENDINGS.iter().any(|end| name.ends_with(end))
 }
 
-/// The names of all such variables: those that are known, and those that this process has.
+/// The names of all such variables: the known ones, and those set in this process.
 pub(crate) fn own_secrets() -> impl Iterator<Item = OsString> {
     let present = std::env::vars_os().map(|(name, _)| name);
     let present = present.filter(|name| is_own_secret(name));

@@ -1,7 +1,7 @@
-//! The time that a person takes to answer, which is no time of the call that waits for it.
+//! Excludes the time that a user takes to answer from the duration of a call.
 //!
-//! Owns one count for each piece of work that is [timed](working_time). Whoever waits for a person within it adds to
-//! the count: an approval by itself, and what a server asks during a call by the time it took to answer.
+//! Each [timed](working_time) future has its own counter. Code that waits for the user within it adds to the counter:
+//! approvals directly, and requests from a server by the time they took to answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,22 +10,21 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 tokio::task_local! {
-    /// Microseconds that a person has taken.
+    /// Microseconds spent waiting for the user.
     static THOUGHT: Arc<AtomicU64>;
 }
 
-/// Runs some work, and tells how long it took without the time that a person took to answer.
+/// Runs a future, and returns its duration without the time spent waiting for the user.
 pub async fn working_time<T>(work: impl Future<Output = T>) -> (T, Duration) {
     let started = Instant::now();
     let thought = Arc::new(AtomicU64::new(0));
     let output = THOUGHT.scope(Arc::clone(&thought), work).await;
     let thought = Duration::from_micros(thought.load(Ordering::Relaxed));
-    // Work within other work: whoever waits for it does not wait for the person either.
+    // Nested work: the outer duration excludes the wait, too.
     add(thought);
     (output, started.elapsed().saturating_sub(thought))
 }
 
-/// Waits for a person.
 pub(crate) async fn thinking<T>(wait: impl Future<Output = T>) -> T {
     let started = Instant::now();
     let output = wait.await;
@@ -33,7 +32,7 @@ pub(crate) async fn thinking<T>(wait: impl Future<Output = T>) -> T {
     output
 }
 
-/// Counts time that a person took.
+/// Adds time spent waiting for the user.
 pub(crate) fn add(time: Duration) {
     let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     if micros > 0 {
@@ -60,7 +59,7 @@ mod tests {
         };
         let (inner, outer) = working_time(within).await;
         assert_eq!((inner, outer), (second * 2, second * 3));
-        // Nobody counts elsewhere.
+        // Outside a timed future, nothing is counted.
         thinking(tokio::time::sleep(second)).await;
     }
 }

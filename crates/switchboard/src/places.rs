@@ -1,5 +1,5 @@
-//! Where Switchboard keeps its files for a user: computed from the variables of an environment, in one place for the
-//! program and for programs that embed the host.
+//! The locations of a user's Switchboard files, computed from environment variables, for the program and for programs
+//! that embed the host.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use switchboard_config::files::{Disk, Folders, project_root};
 pub(crate) const CONFIG_DIR: &str = "SWITCHBOARD_CONFIG_DIR";
 /// The variable that names the state folder: approvals, pins, logins, the audit log.
 pub(crate) const STATE_DIR: &str = "SWITCHBOARD_STATE_DIR";
-/// The variable that names another enterprise file.
+/// The variable that names an alternative enterprise file.
 pub const MANAGED_FILE: &str = "SWITCHBOARD_MANAGED_FILE";
 
 /// The database with pins, the audit log and caches, in the state folder.
 pub const STORE_FILE: &str = "switchboard.db";
-/// Where output that is too large for a model is kept, in the state folder.
+/// The folder for output too large for a model, in the state folder.
 pub const SPILL_FOLDER: &str = "output";
-/// Where logins are kept, in the state folder.
+/// The folder for logins, in the state folder.
 pub const LOGINS_FOLDER: &str = "logins";
 
 /// The enterprise file of the machine.
@@ -41,16 +41,16 @@ pub struct Places {
     pub managed: Managed,
 }
 
-/// The enterprise file that counts.
+/// The enterprise file in effect.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Managed {
-    /// Where it is, whether it exists or not.
+    /// Its path, whether it exists or not.
     pub file: Option<PathBuf>,
-    /// Why the file that the environment names is not honoured.
+    /// The reason the file named by the environment is ignored.
     pub refused: Option<String>,
 }
 
-/// Why the folders are not known.
+/// The reason the folders cannot be determined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlacesError {
@@ -63,7 +63,7 @@ pub enum PlacesError {
 }
 
 impl Places {
-    /// The folders that these variables lead to.
+    /// Computes the folders from these variables.
     ///
     /// # Errors
     ///
@@ -81,11 +81,11 @@ impl Places {
             .or_else(std::env::home_dir)
             .filter(|home| home.is_absolute())
             .ok_or(PlacesError::NoHome)?;
-        // The project's path has no links in it, and the two are compared.
+        // Compared with the project's path, which has no links.
         let home = home.canonicalize().unwrap_or(home);
         let folder = |own: &'static str, shared: &str, windows: &str, default: &str| {
             if let Some(folder) = variable(own).map(PathBuf::from) {
-                // A folder relative to wherever the program is started could be a project's own.
+                // A relative path could lead into a project.
                 return if folder.is_absolute() {
                     Ok(folder)
                 } else {
@@ -106,7 +106,7 @@ impl Places {
         })
     }
 
-    /// Where configuration is looked for when a program works in this folder, which has no links in its path.
+    /// The configuration folders for a program that works in `folder`, whose path must not contain links.
     pub fn folders(&self, folder: &Path) -> Folders {
         Folders {
             home: self.home.clone(),
@@ -118,9 +118,9 @@ impl Places {
     }
 }
 
-/// The enterprise file. Whoever starts the program must not be able to get rid of the machine's by setting a
-/// variable, so another file counts only where there is none, and only when the administrator wrote it. Debug
-/// builds, which nobody deploys, take any file, so that the rules can be tested.
+/// The enterprise file. A user must not be able to evade the machine's file by setting a variable, so another file
+/// counts only if the machine has none, and only if an administrator wrote it. Debug builds, which are not deployed,
+/// accept any file, so that the rules can be tested.
 fn managed_file(named: Option<PathBuf>) -> Managed {
     let machine = PathBuf::from(MACHINE_FILE);
     match named {

@@ -1,8 +1,8 @@
-//! What servers offered when they were last connected, for a program that only wants to look.
+//! The cached catalogs of servers, for programs that do not connect.
 //!
-//! Owns the way from configuration entries to a catalogue with no host, no runtime and no link in between: it takes the
-//! entries' keys, asks a store once, and puts the answers together by the same rules as a running host. Nothing that
-//! comes from here is live, so no decision may rest on its hints.
+//! Builds a catalog from configuration entries without a host, a runtime or a connection: derives the entries' keys,
+//! queries a store once, and applies the same rules as a running host. Nothing here is live, so no decision may rely on
+//! its annotations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,21 +21,21 @@ use crate::names::ServerName;
 use crate::pins::{self, ContentKind, Listing, PINS};
 use crate::spec::{ConnectionKey, ServerIdentity, ServerSpec};
 
-/// What is needed of a server to find and read what is remembered of it.
+/// The parts of a server needed to find and read its cache records.
 #[derive(Debug, Clone)]
 pub struct Outline {
     /// Its name.
     pub name: ServerName,
-    /// What its lists are cached under.
+    /// The key of its cached lists.
     pub key: ConnectionKey,
-    /// What its pins are kept under.
+    /// The key of its pins.
     pub identity: ServerIdentity,
-    /// Which of its tools are offered, and how.
+    /// The rules that select and rename its tools.
     pub rules: ToolRules,
 }
 
 impl Outline {
-    /// The outline of a resolved entry. No connector is made.
+    /// The outline of a resolved entry, without building a connector.
     pub fn of(server: &Server, settings: &Settings) -> Self {
         let entry = server.effective();
         Self {
@@ -58,27 +58,26 @@ impl From<&ServerSpec> for Outline {
     }
 }
 
-/// Tells every host that shares this store that somebody has logged in to a server: those that wait for it connect it
-/// again within a few seconds.
+/// Notifies every host that shares this store of a login: those waiting for it reconnect the server within a few
+/// seconds.
 pub async fn logged_in(store: Arc<dyn Store>, outline: &Outline) {
     Memory::new(store).forget_needs_auth(outline.key).await;
 }
 
-/// What is remembered of one server.
+/// The records of one server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Remembered {
-    /// What it listed.
+    /// Its cached lists.
     pub lists: Option<ServerCatalog>,
-    /// The same, as it is kept.
+    /// The encoded form of the lists.
     bytes: Bytes,
-    /// What is pinned of it, as it is kept.
     pub(crate) pins: Option<Bytes>,
-    /// The same for prompts and templates: what was listed, and what is pinned.
+    /// The same for prompts and templates: cached list and pins.
     pub(crate) contents: BTreeMap<ContentKind, (Option<Bytes>, Option<Bytes>)>,
 }
 
 impl From<ServerCatalog> for Remembered {
-    /// What is known without having been kept has no pins.
+    /// A catalog that does not come from the store has no pins.
     fn from(lists: ServerCatalog) -> Self {
         Self {
             lists: Some(lists),
@@ -88,7 +87,7 @@ impl From<ServerCatalog> for Remembered {
 }
 
 impl Remembered {
-    /// What two records say.
+    /// Decodes two records.
     pub fn new(lists: Option<Bytes>, pins: Option<Bytes>) -> Self {
         Self {
             lists: lists.as_ref().and_then(ServerCatalog::from_bytes),
@@ -98,7 +97,7 @@ impl Remembered {
         }
     }
 
-    /// What the records say that [`list_keys`] and [`pin_keys`] lead to.
+    /// Decodes the records found by [`list_keys`] and [`pin_keys`].
     pub(crate) fn of_records(lists: Vec<Option<Record>>, pins: Vec<Option<Record>>) -> Vec<Self> {
         let mut pairs = lists.into_iter().zip(pins).map(|(lists, pins)| {
             let value = |record: Option<Record>| record.map(|record| record.value);
@@ -117,12 +116,12 @@ impl Remembered {
         all
     }
 
-    /// What of it is offered by the server's rules, pins aside.
+    /// The tools offered by the server's rules, without checking pins.
     pub(crate) fn tools(&self, outline: &Outline) -> ServerTools {
         self.tools_by(&outline.name, &outline.rules)
     }
 
-    /// What could be offered if no rule left anything out.
+    /// All tools, regardless of the rules.
     pub(crate) fn all_tools(&self, server: &ServerName) -> ServerTools {
         self.tools_by(server, &ToolRules::default())
     }
@@ -140,7 +139,7 @@ impl Remembered {
     }
 }
 
-/// The keys of the cached lists of these servers, for each its tools first and then the other lists.
+/// The keys of the cached lists of these servers: for each, its tools, then the other lists.
 pub(crate) fn list_keys(outlines: &[Outline]) -> Vec<Key> {
     records(outlines.iter().map(|outline| outline.key.to_hex()))
 }
@@ -155,11 +154,11 @@ fn records(servers: impl Iterator<Item = String>) -> Vec<Key> {
         let contents = ContentKind::ALL.map(|kind| kind.key(&server));
         [Key::new(server)].into_iter().chain(contents)
     });
-    // A digest in hexadecimal is always a key.
+    // A hexadecimal digest is always a valid key.
     keys.filter_map(Result::ok).collect()
 }
 
-/// What is remembered of these servers, each in its place, through two questions to a store.
+/// Reads the records of these servers with two store queries, in the same order.
 pub fn lists<E>(
     outlines: &[Outline],
     read: impl Fn(Space, &[Key]) -> Result<Vec<Option<Record>>, E>,
@@ -169,7 +168,7 @@ pub fn lists<E>(
     Ok(Remembered::of_records(lists, pins))
 }
 
-/// The catalogue of what is remembered. Servers of which nothing is remembered have no part in it.
+/// Builds the catalog from cached records. Servers without records are omitted.
 pub fn catalog(outlines: &[Outline], remembered: &[Remembered]) -> Catalog {
     let offers = outlines
         .iter()

@@ -1,8 +1,8 @@
-//! Which folders a server is told about (`roots`).
+//! The roots (workspace folders) announced to each server.
 //!
-//! Owns the decision for each server and the handler that keeps to it in both eras. A server that is told about folders
-//! may take them in place of those that its own arguments name, as `server-filesystem` does. So where an entry does not
-//! say which folders to tell, a server whose arguments or variables name any is not told of others.
+//! Decides per server, and wraps the handler so that both protocol eras see the same roots. A server may use announced
+//! roots in place of the folders in its own arguments, as `server-filesystem` does. So unless its entry configures
+//! roots, a server whose arguments or variables name folders gets none.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -20,21 +20,21 @@ use url::Url;
 use crate::handler::ClientHandler;
 use crate::names::ServerName;
 
-/// What one server is told about folders.
+/// The roots of one server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Roots {
-    /// What the host's [`ClientHandler`] tells every server.
+    /// The roots that the host's [`ClientHandler`] returns to every server.
     #[default]
     OfHandler,
-    /// Nothing: the capability is not declared, and a server that asks all the same gets an error.
+    /// No roots: the capability is not declared, and `roots/list` returns an error.
     None,
-    /// These folders, whatever the handler says. Absolute paths.
+    /// These folders, regardless of the handler. Absolute paths.
     Folders(Vec<PathBuf>),
 }
 
 impl Roots {
-    /// What the server of an entry is told. `workspace` is the folder of the project, and `cwd` the one that the server
-    /// starts in. Looks at the disk.
+    /// The roots for an entry. `workspace` is the project folder, `cwd` the folder that the server starts in. Reads
+    /// file metadata.
     pub fn of(entry: &ServerEntry, workspace: &Path, cwd: &Path) -> Self {
         match &entry.roots {
             Some(RootsEntry::Workspace) => Self::Folders(vec![workspace.to_owned()]),
@@ -48,7 +48,7 @@ impl Roots {
         }
     }
 
-    /// The handler for a server that is told this.
+    /// Wraps the handler to return these roots.
     pub(crate) fn handler(&self, handler: &Arc<dyn ClientHandler>) -> Arc<dyn ClientHandler> {
         match self {
             Self::OfHandler => Arc::clone(handler),
@@ -60,12 +60,12 @@ impl Roots {
     }
 }
 
-/// Whether the arguments or variables of an entry name folders, as far as can be told from here. In doubt they do: not
-/// being told of a folder costs a server less than losing one.
+/// Whether the arguments or variables of an entry appear to name folders. Errs on the side of yes: a missing root costs
+/// a server less than losing its configured folders.
 fn names_folders(entry: &ServerEntry, cwd: &Path) -> bool {
     let in_args = entry.args.iter().any(|arg| argument_names(arg, cwd));
     let in_env = entry.env.iter().any(|(name, value)| {
-        // Where programs are found is no grant.
+        // The search path for programs grants no folder.
         name != "PATH" && value_names(value.expose(), cwd)
     });
     in_args || in_env
@@ -76,11 +76,11 @@ fn argument_names(argument: &str, cwd: &Path) -> bool {
         Some((option, value)) if option.starts_with('-') => value,
         _ => argument,
     };
-    // A whole command line for a shell is one argument.
+    // A complete shell command line may be a single argument.
     value_names(value, cwd) || value.split_whitespace().any(|word| value_names(word, cwd))
 }
 
-/// Whether a text is a folder or a list of such.
+/// Whether a text is a folder or a list of folders.
 fn value_names(text: &str, cwd: &Path) -> bool {
     if text.starts_with("file://") {
         return true;
@@ -97,19 +97,19 @@ fn is_folder(text: &str, cwd: &Path) -> bool {
     if text.is_empty() || text.starts_with('-') {
         return false;
     }
-    // A program may expand it itself.
+    // The program may expand `~` itself.
     if text == "~" || text.starts_with("~/") {
         return true;
     }
     let path = Path::new(text);
     match cwd.join(path).metadata() {
         Ok(found) => found.is_dir(),
-        // A folder of a container, or one that the server makes. A name that is not there is just a name.
+        // A folder in a container, or one that the server creates. A relative name that does not exist is just a name.
         Err(_) => path.is_absolute() && path.extension().is_none(),
     }
 }
 
-/// A handler with other roots.
+/// A handler whose roots are replaced.
 struct WithRoots {
     handler: Arc<dyn ClientHandler>,
     roots: Roots,
@@ -149,17 +149,17 @@ impl ClientHandler for WithRoots {
                 let roots = folders.iter().filter_map(|folder| root(folder));
                 Ok(ListRootsResult::new(roots.collect()))
             }
-            // An empty list could be taken for the order to serve nothing.
+            // The server could take an empty list as an instruction to serve nothing.
             Roots::None | Roots::OfHandler => Err(ErrorObject::new(
                 ErrorCode::METHOD_NOT_FOUND,
-                "this client offers no roots to the server",
+                "this client does not offer roots to this server",
             )),
         };
         ready(answer).boxed()
     }
 }
 
-/// A folder as a root; `None` for one that has no address, such as a relative one.
+/// Converts a folder to a root; `None` if it has no file URL, for example a relative path.
 fn root(folder: &Path) -> Option<Root<'static>> {
     let address = Url::from_directory_path(folder).ok()?;
     let name = folder.file_name().map(OsStr::to_string_lossy);
@@ -225,7 +225,7 @@ mod tests {
             assert_eq!(
                 Roots::of(&args(other), cwd, cwd),
                 Roots::OfHandler,
-                "{other:?} names none"
+                "{other:?} names no folder"
             );
         }
         let mut with_env = args(&[package]);
@@ -239,7 +239,7 @@ mod tests {
     fn what_an_entry_says_is_told_whatever_its_arguments_are() {
         let workspace = Path::new("/project");
         let mut entry = args(&["/tmp"]);
-        for (said, told) in [
+        for (configured, expected) in [
             (
                 RootsEntry::Workspace,
                 Roots::Folders(vec!["/project".into()]),
@@ -250,8 +250,8 @@ mod tests {
                 Roots::Folders(vec!["/project/docs".into(), "/srv".into()]),
             ),
         ] {
-            entry.roots = Some(said);
-            assert_eq!(Roots::of(&entry, workspace, workspace), told);
+            entry.roots = Some(configured);
+            assert_eq!(Roots::of(&entry, workspace, workspace), expected);
         }
     }
 }

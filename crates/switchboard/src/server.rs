@@ -1,7 +1,7 @@
-//! A server described in code: what a table of `mcp.toml` says, as a builder.
+//! A builder for servers described in code, with the settings of a table in `mcp.toml`.
 //!
-//! Owns the description only. [`Host::add`](crate::Host::add) turns it into a connection, along the same path as a
-//! configured entry: the same environment, deadlines, roots, masking and tool rules.
+//! Only describes a server. [`Host::add`](crate::Host::add) connects it in the same way as a configured entry: with the
+//! same environment, deadlines, roots, masking and tool rules.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,7 +91,7 @@ impl Server {
         self
     }
 
-    /// Sets an environment variable of the process. Its value is masked wherever the server repeats it.
+    /// Sets an environment variable of the process. Its value is masked in the server's output.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.entry
@@ -100,21 +100,21 @@ impl Server {
         self
     }
 
-    /// Passes on a variable of this process. Servers get only what programs need to run, unless told otherwise.
+    /// Passes on a variable of this process. By default, servers inherit only the variables that programs need to run.
     #[must_use]
     pub fn pass_env(mut self, name: impl Into<String>) -> Self {
         self.entry.env_vars.push(name.into());
         self
     }
 
-    /// The folder in which the process starts; the current folder if not set.
+    /// Sets the working directory of the process. Defaults to the current folder.
     #[must_use]
     pub fn current_dir(mut self, folder: impl Into<String>) -> Self {
         self.entry.cwd = Some(folder.into());
         self
     }
 
-    /// Adds an HTTP header to every request. Its value is masked wherever the server repeats it.
+    /// Adds an HTTP header to every request. Its value is masked in the server's output.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.entry
@@ -123,14 +123,14 @@ impl Server {
         self
     }
 
-    /// Deadline from the start of the process to its list of tools. 60 seconds if not set.
+    /// Sets the deadline from the start of the process to its list of tools. Defaults to 60 seconds.
     #[must_use]
     pub const fn startup_timeout(mut self, timeout: Duration) -> Self {
         self.entry.startup_timeout = Some(timeout);
         self
     }
 
-    /// Idle deadline of a call: how long it may report neither progress nor a result. 60 seconds if not set.
+    /// Sets the idle deadline of a call: the time without progress or a result. Defaults to 60 seconds.
     #[must_use]
     pub const fn tool_timeout(mut self, timeout: Duration) -> Self {
         self.entry.tool_timeout = Some(timeout);
@@ -153,13 +153,13 @@ impl Server {
         self
     }
 
-    /// The server as the host manages it.
+    /// Converts it to the host's internal form.
     pub(crate) fn into_spec(self, connectors: &Connectors) -> Result<ServerSpec, ConnectorError> {
         let settings = switchboard_config::settings::Settings::default();
         let spec = match self.connector {
             None => connectors.of_entry(&self.name, &self.entry, &settings)?,
             Some(connector) => {
-                // A value in this process is itself and nothing else, so no two of them share a key.
+                // Each in-process value is a separate server, so no two share a key.
                 let address = Arc::as_ptr(&connector).addr().to_le_bytes();
                 let key = ConnectionKey::of(&[self.name.as_bytes(), &address]);
                 connectors.with_connector(&self.name, &self.entry, &settings, connector, key)

@@ -1,7 +1,7 @@
-//! One server as the host wants it: how to reach it, and how to treat it.
+//! The desired settings of one server: how to connect to it, and how to treat it.
 //!
-//! Owns the value that the manager reconciles with what is there. Making one from a configuration entry is
-//! [`crate::connectors`]'s business; a program that embeds the host may make one itself.
+//! The manager reconciles running servers with this value. [`crate::connectors`] builds it from a configuration entry;
+//! a program that embeds the host may build it directly.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,11 +22,11 @@ pub use crate::identity::{ConnectionKey, ServerIdentity};
 pub struct ServerSpec {
     /// Its name.
     pub name: ServerName,
-    /// How a link to it is made.
+    /// Opens connections to it.
     pub connector: Arc<dyn Connector>,
-    /// When it differs from before, the server is connected again; when only the rest differs, it is not.
+    /// If this changes, the server is reconnected; if only other fields change, it is not.
     pub key: ConnectionKey,
-    /// Which server it is, whatever its secrets and deadlines are.
+    /// Identifies the server regardless of its secrets and deadlines.
     pub identity: ServerIdentity,
     /// Whether it may connect.
     pub enabled: bool,
@@ -34,25 +34,25 @@ pub struct ServerSpec {
     pub required: bool,
     /// When it is connected.
     pub start: Start,
-    /// How long it may take from the start to its tools.
+    /// The deadline from start until its tools are listed.
     pub startup_timeout: Duration,
-    /// How long nobody may use it before it is ended, to be connected again by its next use; `None` is for ever.
+    /// Idle time after which the server is stopped; it restarts on next use. `None`: never.
     pub idle_shutdown: Option<Duration>,
-    /// How long a call may be silent.
+    /// The maximum time without progress of a call.
     pub tool_timeout: Duration,
-    /// How long a call may take in all.
+    /// The maximum duration of a call.
     pub tool_max: Duration,
-    /// How long a call of these tools may be silent.
+    /// The maximum time without progress, by tool.
     pub tool_timeouts: Vec<(String, Duration)>,
-    /// Which of its tools are offered, and how.
+    /// The rules that select and rename its tools.
     pub rules: ToolRules,
-    /// What it is told of its sandbox, if it wants to know. A change is told too.
+    /// The sandbox state announced to the server, if it supports that. Changes are announced, too.
     pub sandbox: SandboxState,
-    /// Whether its hints about its tools count for permissions.
+    /// Whether its annotations are trusted for permissions.
     pub trust_annotations: bool,
-    /// Which folders it is told about.
+    /// The folders announced as its roots.
     pub roots: Roots,
-    /// Knows the secrets it is given, to mask them in its errors and its log.
+    /// Masks its secrets in errors and log lines.
     pub redactor: Redactor,
 }
 
@@ -62,18 +62,18 @@ pub enum Start {
     /// At once.
     #[default]
     Eager,
-    /// When it is first used.
+    /// On first use.
     Lazy,
 }
 
 impl ServerSpec {
-    /// How long a call of this tool may be silent.
+    /// The maximum time without progress of a call of this tool.
     pub(crate) fn timeout_of(&self, tool: &str) -> Duration {
         let own = self.tool_timeouts.iter().find(|(name, _)| name == tool);
         own.map_or(self.tool_timeout, |(_, timeout)| *timeout)
     }
 
-    /// A server with the defaults of the program. Its identity follows from its key.
+    /// A server with default settings. Its identity is derived from its key.
     pub fn new(
         name: impl Into<ServerName>,
         connector: Arc<dyn Connector>,

@@ -1,7 +1,7 @@
 //! The status of each server, as plain data.
 //!
-//! Owns the server states as data, with the word, the reason and the remedy that every view shows. Only the manager
-//! changes them.
+//! Defines the server states, with the word, the reason and the remedy that every view shows. Only the manager changes
+//! them.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -25,42 +25,42 @@ use switchboard_protocol::negotiate::Failure as Negotiation;
 pub enum ServerState {
     /// Switched off.
     Disabled {
-        /// What switched it off.
+        /// The origin of the state.
         by: DisabledBy,
     },
     /// Not connected yet.
     Lazy {
-        /// What connects it.
+        /// The event that connects it.
         until: StartsOn,
     },
     /// Being connected, or waiting for the next attempt.
     Pending {
-        /// Why the last attempt failed, or why the connection before it was lost.
+        /// The reason the last attempt failed, or the previous connection was lost.
         failure: Option<Box<Failure>>,
-        /// Attempts that have failed in a row.
+        /// Consecutive failed attempts.
         failed_attempts: u32,
-        /// Whether its package runner is installing it and makes progress.
+        /// Whether its package runner is installing it.
         is_installing: bool,
     },
     /// Ready for use.
     Connected,
-    /// Stopped because it was not used. Its tools are still offered, and the next use connects it.
+    /// Stopped because it was unused. Its tools are still offered, and the next use reconnects it.
     Idle,
-    /// Could not be connected, or was lost and could not be connected again.
+    /// Could not be connected, or was lost and could not be reconnected.
     Failed {
-        /// Why.
+        /// The failure of the last attempt.
         failure: Box<Failure>,
     },
     /// Requires a login.
     NeedsAuth {
-        /// The server's answer; `None` where an earlier run got it.
+        /// The server's response; `None` if it was received in an earlier run.
         failure: Option<Box<Failure>>,
     },
-    /// Configured, and not allowed or not able to start.
+    /// Configured, but not allowed or not able to start.
     Refused(Refusal),
-    /// Configured, and replaced by another server with the same endpoint.
+    /// Configured, but replaced by another server with the same endpoint.
     Hidden {
-        /// The name of the server that is used in its place.
+        /// The name of the server used instead.
         by: String,
         /// The other entry's scope and place, such as `user scope, mcp.toml:3:1`.
         place: String,
@@ -69,7 +69,7 @@ pub enum ServerState {
     },
 }
 
-/// What switched a server off.
+/// The origin of a server's disabled state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DisabledBy {
     /// `enabled = false` in its entry.
@@ -78,35 +78,35 @@ pub enum DisabledBy {
     Session,
 }
 
-/// What connects a server that is [`ServerState::Lazy`].
+/// The event that connects a [`ServerState::Lazy`] server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartsOn {
-    /// Its first use, by its own setting.
+    /// Its first use, as configured.
     FirstUse,
-    /// [`Host::start`](crate::Host::start), or its first use: the host has not been asked to start its servers.
+    /// [`Host::start`](crate::Host::start), or its first use: the host was not asked to start its servers.
     Request,
 }
 
-/// Why a configured server is not started.
+/// The reason a configured server is not started.
 #[derive(Debug, Clone)]
 pub enum Refusal {
     /// Its entry has errors.
     Invalid(Vec<String>),
-    /// Its entry is valid, and no connection can be made from it.
+    /// Its entry is valid, but no connector can be built from it.
     Unusable(ConnectorError),
     /// Its entry is in a file that a repository can contain, and is not approved.
     Untrusted {
-        /// Whether it is new, has changed or was rejected.
+        /// Whether the entry is new, changed or rejected.
         reason: String,
-        /// What to approve.
+        /// The subject to approve.
         subject: String,
     },
-    /// A server list keeps it out.
+    /// Excluded by a server list.
     Blocked {
         /// The rule and its place.
         reason: String,
     },
-    /// Its name can be mistaken for that of another server.
+    /// Its name can be confused with that of another server.
     Name {
         /// The other server.
         by: String,
@@ -119,20 +119,20 @@ pub enum Refusal {
     },
 }
 
-/// What a user can do about a state. Displayed as a hint for the command line, sanitized.
+/// An action that a user can take about a state. Displayed as a sanitized hint for the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remedy {
-    /// Switch it on.
+    /// Enable the server.
     Enable(String),
-    /// Log in.
+    /// Log in to the server.
     Login(String),
-    /// Approve its entry: the subject of the question.
+    /// Approve its entry; holds the subject of the approval.
     Approve(String),
     /// Correct its entry.
     CheckConfiguration,
-    /// Look at the server lists.
+    /// Check the server lists.
     ShowConfiguration,
-    /// Diagnose it.
+    /// Run the doctor on the server.
     Diagnose(String),
     /// Use the server that replaces it, or disable that one.
     UseInstead {
@@ -171,7 +171,7 @@ impl ServerState {
         }
     }
 
-    /// Why it is in this state, in one line that is safe to show; `None` if it is connected.
+    /// The reason for the state, in one sanitized line; `None` if it is connected.
     pub fn reason(&self) -> Option<String> {
         let reason = match self {
             Self::Connected => return None,
@@ -204,7 +204,7 @@ impl ServerState {
         Some(reason)
     }
 
-    /// What a user can do about it; `None` where nothing needs to be done.
+    /// The action a user can take; `None` if none is needed.
     pub fn remedy(&self, name: &ServerName) -> Option<Remedy> {
         let name = || name.as_str().to_owned();
         Some(match self {
@@ -231,7 +231,7 @@ impl ServerState {
         })
     }
 
-    /// Why it is not connected, or was not the last time.
+    /// The failure of the last attempt or connection, if any.
     pub fn failure(&self) -> Option<&Failure> {
         match self {
             Self::Failed { failure } => Some(failure),
@@ -255,17 +255,17 @@ impl ServerState {
         )
     }
 
-    /// Whether the server waits to be used before it is connected.
+    /// Whether the server connects on its next use.
     pub const fn waits_for_use(&self) -> bool {
         matches!(self, Self::Lazy { .. } | Self::Idle)
     }
 
-    /// Whether the server will not change its state by itself soon.
+    /// Whether no attempt to connect is running or scheduled.
     pub const fn is_settled(&self) -> bool {
         !matches!(self, Self::Pending { .. })
     }
 
-    /// Whether the configuration keeps the server from being started.
+    /// Whether the configuration prevents the server from starting.
     pub const fn is_withheld(&self) -> bool {
         matches!(
             self,
@@ -277,7 +277,7 @@ impl ServerState {
         )
     }
 
-    /// The state of a server that its configuration keeps from being started; `None` if it can be started.
+    /// The state of a server that its configuration prevents from starting; `None` if it can start.
     pub fn of_configured(server: &resolve::Server) -> Option<Self> {
         use resolve::Status;
         Some(match &server.status {
@@ -369,7 +369,7 @@ impl fmt::Display for Remedy {
 pub struct ServerStatus {
     /// Its name.
     pub name: ServerName,
-    /// How it is reached; `None` if its entry does not say.
+    /// Its transport; `None` if its entry does not specify one.
     pub transport: Option<Transport>,
     /// Its state, with the reason.
     pub state: ServerState,
@@ -377,25 +377,25 @@ pub struct ServerStatus {
     pub since: SystemTime,
     /// Whether start-up waits for it.
     pub required: bool,
-    /// The revision that is spoken, while it is connected.
+    /// The negotiated protocol revision, while connected.
     pub revision: Option<Revision>,
-    /// How many tools it offers.
+    /// The number of tools it offers.
     pub tools: usize,
-    /// How many tools it lists, by what becomes of them.
+    /// The tools it lists, counted by whether they are offered.
     pub count: ToolCount,
-    /// How often it was connected anew by itself.
+    /// Automatic reconnects so far.
     pub restarts: u32,
-    /// How long its last answer to a probe or list took.
+    /// The latency of its last response to a probe or list request.
     pub latency: Option<Duration>,
-    /// How long it took from the start to its tools.
+    /// The time from start until its tools were listed.
     pub startup: Option<Duration>,
-    /// The process behind it.
+    /// The PID of its process.
     pub process: Option<u32>,
 }
 
 impl ServerStatus {
-    /// Whether it is being connected and may be there in a moment. One that has used up its whole deadline once is tried
-    /// again in the background.
+    /// Whether it is being connected and may be ready in a moment. A server that has used up its deadline once is
+    /// retried in the background and does not count.
     pub(crate) fn is_coming_up(&self) -> bool {
         match &self.state {
             ServerState::Pending { failure, .. } => {
@@ -411,36 +411,36 @@ impl ServerStatus {
         self.state.word()
     }
 
-    /// Why it is in its state, in one line that is safe to show; `None` if it is connected.
+    /// The reason for its state, in one sanitized line; `None` if it is connected.
     pub fn reason(&self) -> Option<String> {
         self.state.reason()
     }
 
-    /// What a user can do about its state.
+    /// The action a user can take about its state.
     pub fn remedy(&self) -> Option<Remedy> {
         self.state.remedy(&self.name)
     }
 }
 
-/// Why a server's tools are not there, although the server is configured and switched on.
+/// The reason that the tools of a configured and enabled server are missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Absence {
     /// The server.
     pub name: String,
     /// Its state in one word, as in tables.
     pub state: &'static str,
-    /// Why, in one line; safe for a terminal and a model.
+    /// The reason in one line, sanitized for terminals and models.
     pub reason: String,
     /// The last lines of its stderr, oldest first, sanitized.
     pub stderr: Vec<String>,
 }
 
-/// Lines of stderr that come with a reason.
+/// Lines of stderr shown with a reason.
 const STDERR_TAIL: usize = 10;
 
 impl ServerStatus {
-    /// Why its tools are not there. `None` for a server whose tools are offered or whose absence is intended: it is
-    /// connected, idle, switched off, not asked to start, or replaced by another one.
+    /// The reason its tools are missing. `None` for a server whose tools are offered or whose absence is intended:
+    /// connected, idle, disabled, not asked to start, or replaced by another one.
     pub fn absence(&self) -> Option<Absence> {
         let is_missed = match &self.state {
             ServerState::Connected
@@ -474,49 +474,49 @@ impl ServerStatus {
     }
 }
 
-/// Why a server could not be connected, or was lost.
+/// The reason a server could not be connected, or was lost.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    /// The step that failed; `None` if it was connected.
+    /// The step that failed; `None` if an established connection was lost.
     pub step: Option<OpenStep>,
-    /// What kind of failure it is.
+    /// The category of the failure.
     pub cause: Cause,
-    /// What happened, in one line.
+    /// The error message, in one line.
     pub message: String,
     /// The last lines of its stderr, oldest first.
     pub stderr: Vec<String>,
 }
 
-/// What kind of failure it is, as far as a remedy hangs on it.
+/// The category of a failure, as far as the remedy depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
     /// The transport failed.
     Transport(TransportErrorKind),
-    /// The process ended.
+    /// The process exited.
     Exited,
-    /// The connection ended.
+    /// The connection was closed.
     Lost,
-    /// The deadline passed.
+    /// The deadline expired.
     Timeout,
     /// It requires a login.
     Unauthorized,
-    /// It does not accept the credentials of its entry, and a login cannot replace them.
+    /// It rejected the credentials of its entry, which a login cannot replace.
     TokenRejected,
     /// It is overloaded or down behind a proxy.
     Unavailable,
-    /// It does not speak the protocol, or no revision in common.
+    /// It does not speak the protocol, or shares no revision with us.
     Protocol,
     /// It answered with an error.
     Rejected,
     /// Its configuration cannot be used.
     Configuration,
-    /// Its name can be mistaken for another's.
+    /// Its name can be confused with another server's.
     Name,
 }
 
 impl Failure {
-    /// A failure of which nothing is known.
+    /// A failure with no known details.
     pub(crate) fn unexplained() -> Self {
         Self {
             step: None,
@@ -526,7 +526,7 @@ impl Failure {
         }
     }
 
-    /// What went wrong in one line that is safe to show, with the server's own last line where its process ended.
+    /// The failure in one sanitized line, followed by the last line of stderr if the process exited.
     pub fn reason(&self) -> String {
         let summary = self.summary();
         let mut reason =
@@ -540,9 +540,9 @@ impl Failure {
         reason
     }
 
-    /// Whether the same attempt may succeed a moment later: nobody listened, no answer in time, a server that is
-    /// overloaded, a name that could not be looked up. A program that is missing or ends by itself will do so again; one
-    /// that was not ready in time may have been slow for another reason, such as a busy machine.
+    /// Whether a retry may succeed a moment later: connection refused, no response in time, an overloaded server, a
+    /// failed DNS lookup. A program that is missing or exits does so again; one that was not ready in time may have
+    /// been slow for another reason, such as a busy machine.
     pub(crate) fn may_pass(&self, transport: Transport) -> bool {
         if transport.is_local() {
             return self.cause == Cause::Timeout;
@@ -568,7 +568,7 @@ impl Failure {
         }
     }
 
-    /// The first line of what went wrong, with the step.
+    /// The first line of the message, with the step.
     pub fn summary(&self) -> String {
         match self.step {
             Some(OpenStep::Connect) | None => self.message.clone(),
@@ -611,7 +611,7 @@ impl From<&OpenErrorKind> for Cause {
     }
 }
 
-/// Whether an HTTP status says that the server cannot answer now, and may later.
+/// Whether an HTTP status means that the server is temporarily unable to answer.
 const fn is_unavailable(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500..=599)
 }

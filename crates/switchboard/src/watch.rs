@@ -1,8 +1,7 @@
-//! Configuration files that change while the host runs.
+//! Watches configuration files for changes.
 //!
-//! Owns the watching and nothing of what files mean: it says that something may have changed, and the caller reads
-//! everything again. Folders are watched rather than files, because editors replace files, and files that do not
-//! exist yet may come into being.
+//! Reports only that a file may have changed; the caller reads everything again. Folders are watched rather than files,
+//! because editors replace files, and files may be created later.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::desired::{Desired, ServerSource};
 
-/// Watches files, whether they exist or not. Dropping it ends the watching.
+/// Watches files, whether they exist or not. Dropping it stops watching.
 pub struct FileWatcher {
     files: Vec<PathBuf>,
     watched: BTreeSet<PathBuf>,
@@ -25,21 +24,21 @@ pub struct FileWatcher {
 
 /// Files cannot be watched.
 #[derive(Debug, thiserror::Error)]
-#[error("changes of configuration files cannot be noticed: {0}")]
+#[error("cannot watch configuration files: {0}")]
 pub struct WatchError(#[from] notify::Error);
 
-/// How long after the last change files count as written: editors save in several steps.
+/// The quiet time after which a change counts as complete: editors save in several steps.
 const SETTLE: Duration = Duration::from_millis(100);
-/// Whatever else happens, files are read again after this long a storm of changes.
+/// The maximum delay if changes keep coming.
 const LONGEST_SETTLE: Duration = Duration::from_secs(2);
 
 impl FileWatcher {
-    /// Begins to watch.
+    /// Starts watching.
     pub fn new(files: Vec<PathBuf>) -> Result<Self, WatchError> {
         let (sender, changes) = mpsc::channel(1);
         let names = files.clone();
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            // One change that waits stands for any number of them.
+            // One queued change stands for any number of them.
             if event.is_ok_and(|event| concerns(&event, &names)) {
                 let _ = sender.try_send(());
             }
@@ -61,13 +60,13 @@ impl FileWatcher {
         }
         let quiet = async { while timeout(SETTLE, self.changes.recv()).await.is_ok() {} };
         let _ = timeout(LONGEST_SETTLE, quiet).await;
-        // A folder that has come into being is watched from now on.
+        // Watch folders that have been created since.
         if let Err(error) = self.watch_folders() {
-            tracing::warn!(%error, "a folder cannot be watched");
+            tracing::warn!(%error, "cannot watch a folder");
         }
     }
 
-    /// Watches the nearest folder that exists of each file.
+    /// Watches the nearest existing parent folder of each file.
     fn watch_folders(&mut self) -> Result<(), WatchError> {
         let folders: BTreeSet<PathBuf> = self
             .files
@@ -95,10 +94,10 @@ impl std::fmt::Debug for FileWatcher {
     }
 }
 
-/// The servers that files describe, read again whenever one of them changes.
+/// The servers described by files, read again whenever one of them changes.
 ///
-/// Files are read on a thread of their own, so a slow disk or a download holds up neither calls nor servers. Reading
-/// that gives `None`, such as of a file that is being written, leaves everything as it is.
+/// Files are read on a separate thread, so a slow disk or a download delays neither calls nor servers. If reading
+/// returns `None`, for example because a file is being written, nothing changes.
 pub struct FileSource<R> {
     watcher: FileWatcher,
     read: Arc<R>,
@@ -106,7 +105,7 @@ pub struct FileSource<R> {
 }
 
 impl<R: Fn() -> Option<Desired> + Send + Sync + 'static> FileSource<R> {
-    /// A source that reads these files.
+    /// Creates a source that reads these files.
     pub fn new(watcher: FileWatcher, read: R) -> Self {
         Self {
             watcher,
@@ -120,7 +119,7 @@ impl<R: Fn() -> Option<Desired> + Send + Sync + 'static> ServerSource for FileSo
     async fn next(&mut self) -> Option<Desired> {
         loop {
             if std::mem::take(&mut self.has_yielded) {
-                // However fast files change, servers are not restarted faster than this.
+                // Limits the rate of restarts, however fast files change.
                 sleep(SETTLE).await;
             }
             self.watcher.changed().await;
@@ -142,12 +141,12 @@ impl<R> std::fmt::Debug for FileSource<R> {
     }
 }
 
-/// Runs what reads files, and may download something for seconds, on a thread of its own. Unlike a blocking task of the
-/// runtime, it does not delay the end of the program: a thread whose result is no longer awaited is abandoned.
+/// Runs blocking work, such as reading files or a download, on a separate thread. Unlike a blocking task of the
+/// runtime, it does not delay exit: a thread whose result is no longer awaited is abandoned.
 ///
 /// # Errors
 ///
-/// If the system starts no thread, or if the work has panicked.
+/// If the thread cannot be started, or if the work panicked.
 pub async fn on_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> std::io::Result<T> {
@@ -155,10 +154,10 @@ pub async fn on_thread<T: Send + 'static>(
     let thread = std::thread::Builder::new().name("configuration".to_owned());
     thread.spawn(move || drop(sender.send(work())))?;
     done.await
-        .map_err(|_| std::io::Error::other("the reading ended unexpectedly"))
+        .map_err(|_| std::io::Error::other("the reading thread panicked"))
 }
 
-/// Whether an event may be about one of the files: about itself, or about a folder on the way to it.
+/// Whether an event may affect one of the files: the file itself, or a parent folder.
 fn concerns(event: &Event, files: &[PathBuf]) -> bool {
     if event.kind.is_access() {
         return false;

@@ -1,4 +1,4 @@
-//! Arguments: checked against schemas of every quality, and made from a command line.
+//! Tests of arguments: checking them against schemas of every quality, and building them from a command line.
 
 #![expect(clippy::expect_used, reason = "tests stop on wrong data")]
 
@@ -10,7 +10,7 @@ fn raw(value: &Value) -> Box<RawValue> {
     RawValue::from_string(value.to_string()).expect("JSON")
 }
 
-/// What a check says: nothing, the problems, or why there was none.
+/// The result of a check: `fits`, the problems, or the reason it was not possible.
 fn verdict(schema: &Value, arguments: &Value) -> String {
     let check = ArgumentCheck::compile(&raw(schema));
     match check.check(Some(&raw(arguments))) {
@@ -217,7 +217,7 @@ fn a_schema_that_cannot_be_used_is_not_the_callers_fault() {
         let told = verdict(&schema, &anything);
         assert!(told.starts_with(expected), "{told}");
     }
-    // A property may be called like a keyword.
+    // A property may have the name of a keyword.
     check(
         &json!({"properties": {"$ref": {"type": "string"}}}),
         &json!({"$ref": "x"}),
@@ -225,7 +225,7 @@ fn a_schema_that_cannot_be_used_is_not_the_callers_fault() {
     );
 }
 
-/// `levels` definitions, each made of the next by `link`.
+/// A chain of `levels` definitions, each referring to the next by `link`.
 fn chain(levels: usize, link: impl Fn(String) -> Value, last: &Value) -> Value {
     let mut definitions = Map::new();
     for level in 0..levels {
@@ -267,7 +267,7 @@ fn hostile_schemas_cost_neither_time_nor_stack() {
         costly,
     );
 
-    // Two ways to each part: harmless on flat arguments, a day of work on deep ones.
+    // Two ways to each part: cheap on flat arguments, exponential on deep ones.
     let both = |next: &str| {
         json!({"properties": {"a": {"$ref": next}}, "patternProperties": {"^a": {"$ref": next}},
             "allOf": [{"properties": {"a": {"$ref": next}}}]})
@@ -279,7 +279,7 @@ fn hostile_schemas_cost_neither_time_nor_stack() {
         "not checked: the arguments are nested too deep to be checked against the schema";
     check(&recursive, &deep, too_deep);
 
-    // Many properties that lead to one definition are no problem, level by level.
+    // Many properties that refer to one definition are cheap at each level.
     let wide = chain(
         60,
         |next| json!({"properties": {"a": {"$ref": next}, "b": {"$ref": next}, "c": {"$ref": next}}}),
@@ -291,7 +291,7 @@ fn hostile_schemas_cost_neither_time_nor_stack() {
         "{told}"
     );
 
-    // The longest chains that are taken fit the stack of a worker thread.
+    // The longest accepted chains fit the stack of a worker thread.
     check(
         &chain(
             250,
@@ -314,7 +314,7 @@ fn patterns_run_in_bounded_time() {
     let text = format!("{}!", "a".repeat(50_000));
     let schema = json!({"properties": {"a": {"pattern": "^(a+)+$"}}});
     assert!(verdict(&schema, &json!({"a": text})).starts_with("the arguments do not fit"));
-    // Look-around needs backtracking; beyond the limit nothing is claimed.
+    // Look-around needs backtracking; beyond the limit the value is accepted.
     let looking = json!({"properties": {"a": {"pattern": "^(?!b)(a+)+$"}}});
     check(&looking, &json!({"a": "aaa"}), "fits");
     assert!(verdict(&looking, &json!({"a": "b"})).starts_with("the arguments do not fit"));

@@ -1,4 +1,4 @@
-//! The audit log: nothing is lost in silence, whoever writes and whatever breaks.
+//! Tests of the audit log: no entry is lost silently.
 
 #![expect(
     clippy::expect_used,
@@ -30,7 +30,7 @@ fn change(about: impl Into<String>) -> What {
     }
 }
 
-/// Everything in the log, the oldest first.
+/// All entries of the log, oldest first.
 async fn entries(store: &dyn Store) -> Vec<Value> {
     let mut all = Vec::new();
     let mut query = LogQuery::default();
@@ -88,7 +88,7 @@ async fn what_does_not_fit_into_the_queue_is_counted() {
     let store = Arc::new(MemoryStore::new());
     let audit = Audit::start(Arc::clone(&store) as Arc<dyn Store>, KEEP, "test");
     let recorded: u64 = 20_000;
-    // The writer has no turn as long as this does not wait.
+    // The writer does not run until this task awaits.
     for number in 0..recorded {
         audit.record(change(number.to_string()));
     }
@@ -104,7 +104,7 @@ async fn what_does_not_fit_into_the_queue_is_counted() {
     assert_eq!(abouts(&found).len() as u64 + lost, recorded);
 }
 
-/// A store that can be broken.
+/// A store that can be made to fail.
 #[derive(Debug, Default)]
 struct Fragile {
     inner: MemoryStore,

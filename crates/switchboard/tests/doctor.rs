@@ -1,4 +1,4 @@
-//! The doctor against small real things that fail, and some that work.
+//! Tests of the doctor against small real servers that fail, and some that work.
 
 #![cfg(unix)]
 #![expect(
@@ -35,7 +35,7 @@ fn spec(connector: impl Connector) -> ServerSpec {
 
 fn program(program: impl AsRef<Path>) -> StdioConnector {
     let mut connector = StdioConnector::new(program.as_ref());
-    // Others of the machine that runs the tests would be told as withheld.
+    // Other variables of this machine would be reported as withheld.
     let is_needed = |name: &std::ffi::OsStr| name == "PATH" || name == "HOME";
     connector.base_env = std::env::vars_os()
         .filter(|(name, _)| is_needed(name))
@@ -59,7 +59,7 @@ fn remote(url: String) -> StreamableConnector {
     StreamableConnector::new(&client, RemoteServer::new(url)).unwrap()
 }
 
-/// A place that answers every HTTP request with the same bytes, and its address.
+/// Answers every HTTP request with the same bytes; returns its URL.
 async fn web(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -160,7 +160,7 @@ async fn a_process_that_ends_is_explained_by_its_last_words() {
         r#"env_vars = ["API_TOKEN"]"#,
     )
     .await;
-    // It ended without reading the first request, so that was not why, and it is not started again.
+    // It exited without reading the first request, so that was not the reason, and it is not respawned.
     assert_eq!(
         diagnosis.stderr,
         ["Error: API_TOKEN environment variable is required"]
@@ -233,7 +233,7 @@ async fn addresses_that_are_no_servers() {
         "get a new one",
     )
     .await;
-    // A host says the same of it, and offers no login that could not help.
+    // A host reports the same, and offers no login that could not help.
     let host = Host::with_options(HostOptions::default());
     host.apply(vec![diagnosed]).await;
     host.settled().await;
@@ -316,7 +316,7 @@ async fn a_healthy_server_has_its_facts_told() {
     assert!(facts.tokens.0 > 0);
 }
 
-/// A server of the older era in a line of `sed`: it answers by the id it is asked with.
+/// A server of the stateful era in a line of `sed`: it answers with the ID of the request.
 const OLD_SERVER: &str = r#"
 echo 'starting up'
 while read -r line; do

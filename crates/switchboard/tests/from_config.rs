@@ -1,4 +1,4 @@
-//! A host from the files of a folder, in a home of its own.
+//! Tests of a host built from the files of a folder, with a temporary home.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,7 +12,7 @@ fn environment(home: &Path) -> Arc<[(OsString, OsString)]> {
     Arc::from([
         pair("HOME", home.into()),
         pair("PATH", std::env::var_os("PATH").unwrap_or_default()),
-        // The machine's file, if it has one, is not part of the test.
+        // Ignore the machine's enterprise file, if any.
         pair("SWITCHBOARD_MANAGED_FILE", home.join("none.toml").into()),
     ])
 }
@@ -70,7 +70,7 @@ async fn a_host_has_the_servers_and_the_rules_of_a_folder() {
         .call("workspace/grep", json!({"pattern": "hello"}))
         .await;
     assert_eq!(denied.unwrap_err().kind(), ErrorKind::Denied);
-    // A server that is not approved does not start, whoever asks.
+    // A server that is not approved does not start, not even for a call.
     let refused = host.call("theirs/tool", json!({})).await.unwrap_err();
     assert!(
         refused.to_string().contains("not approved yet"),

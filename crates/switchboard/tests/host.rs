@@ -1,4 +1,4 @@
-//! The host as an embedder uses it, with in-process servers.
+//! Tests of the host as an embedder uses it, with in-process servers.
 
 #![expect(
     clippy::unwrap_used,
@@ -130,14 +130,14 @@ async fn a_server_with_a_name_that_is_anothers_fails_with_that_reason() {
     assert_eq!(host.catalog().len(), 3);
     let error = host.request(call("mcp__Files__glob", &json!({}))).await;
     assert!(error.unwrap_err().to_string().contains(refused));
-    // Neither a restart nor another order of the same servers gives it the name.
+    // Neither a restart nor another order of the same servers changes that.
     host.restart(&"Files".into()).await;
     host.apply(vec![alike.clone(), built_in, files.clone()])
         .await;
     host.settled().await;
     check("files", "connected", None);
     check("Files", "failed", Some(refused));
-    // It has the name once the other is gone, or switched off.
+    // It gets the name once the other server is removed or disabled.
     host.set_enabled(&"files".into(), false).await;
     host.settled().await;
     check("Files", "connected", None);

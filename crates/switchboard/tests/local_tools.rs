@@ -1,4 +1,4 @@
-//! Local tools and servers' tools take one path: the same permission, hooks, audit, deadlines and bounds.
+//! Tests that local tools and servers' tools share one path: the same permissions, hooks, audit, deadlines and limits.
 
 #![expect(
     clippy::unwrap_used,
@@ -33,7 +33,7 @@ use switchboard_protocol::types::tool::{CallToolRequestParams, CallToolResult, T
 use switchboard_protocol::types::{Raw, RawObject};
 use tokio::time::{Instant, sleep};
 
-/// What happened, in order.
+/// The sequence of events.
 #[derive(Debug, Clone, Default)]
 struct Trace(Arc<Mutex<Vec<String>>>);
 
@@ -47,7 +47,7 @@ impl Trace {
     }
 }
 
-/// A gate that records what it is asked, and answers as the arguments say.
+/// A gate that records its calls, and answers as the arguments say.
 struct Recorder(Trace);
 
 impl Gate for Recorder {
@@ -109,7 +109,7 @@ impl Gate for Recorder {
 const SCHEMA: &str =
     r#"{"type":"object","properties":{"text":{"type":"string"},"more":{"type":"string"}}}"#;
 
-/// What both kinds of tools do: they record that they run, and answer with their arguments.
+/// The behaviour of both kinds of tools: record the run, and return the arguments.
 async fn act(arguments: &str, trace: &Trace, step: impl Fn()) -> String {
     trace.add("run");
     assert!(!arguments.contains("panic"), "as asked");
@@ -170,7 +170,7 @@ impl LocalTool for Echo {
     }
 }
 
-/// The same tool as a server's.
+/// The same tool on a server.
 struct EchoServer(Trace);
 
 impl Service for EchoServer {
@@ -299,13 +299,13 @@ async fn every_call_takes_the_same_path() {
     check("replace", Ok("another\u{202e}"), &whole).await;
     check(
         "deny",
-        Err("the call of {tool} is not permitted: as asked. Hint: do not try to achieve the same by other means; ask the user."),
+        Err("permission denied for tool {tool}: as asked. Hint: do not try to achieve the same by other means; ask the user."),
         &["permit"],
     )
     .await;
     check(
         "withhold",
-        Err("the call of {tool} is not permitted: as asked. Hint: do not try to achieve the same by other means; ask the user."),
+        Err("permission denied for tool {tool}: as asked. Hint: do not try to achieve the same by other means; ask the user."),
         &["permit", "run", "inspect", "end: failed"],
     )
     .await;
@@ -315,7 +315,7 @@ async fn every_call_takes_the_same_path() {
 async fn arguments_are_checked_alike() {
     let lab = Lab::new().await;
     for (tool, name) in [(LOCAL, "Echo"), (SERVER, "echo")] {
-        // What is null was left out.
+        // `null` counts as absent.
         let outcome = lab.call(tool, json!({"text": "hi", "more": null})).await;
         assert_eq!(outcome.unwrap().text(), r#"got {"text":"hi"}"#);
         assert_eq!(lab.trace.take(), ["permit", "run", "inspect", "end: done"]);
@@ -326,7 +326,7 @@ async fn arguments_are_checked_alike() {
         lab.host.note_unreadable(tool, "{\"text\": ");
         let note = format!("note: {tool} Failed(\"bad-arguments\")");
         assert_eq!(lab.trace.take(), [note]);
-        // None at all are an empty object.
+        // Absent arguments are an empty object.
         let request = CallRequest {
             arguments: None,
             ..lab.request(tool, &json!({}))
@@ -349,7 +349,7 @@ async fn a_local_tool_shows_what_it_will_do_and_answers_for_people() {
         "end: done",
     ];
     assert_eq!(lab.trace.take(), path);
-    // What was put in its place is no longer what the tool shows.
+    // A replaced result no longer matches the tool's display.
     let outcome = lab.call(LOCAL, json!({"text": "replace"})).await.unwrap();
     assert_eq!(outcome.display, None);
 }
@@ -411,14 +411,14 @@ async fn a_name_that_leads_nowhere_is_unknown_at_once() {
     let told = error.for_model();
     assert_eq!(
         told,
-        r#"there is no tool "Ech". Did you mean Echo, mcp__lab__echo?"#
+        r#"no tool named "Ech". Did you mean Echo, mcp__lab__echo?"#
     );
     assert_eq!(lab.trace.take(), [r#"note: Ech Failed("unknown-tool")"#]);
     let error = lab.call("Teleport", json!({})).await.unwrap_err();
     let told = error.for_model();
     assert_eq!(
         told,
-        r#"there is no tool "Teleport". Use one of the listed tools."#
+        r#"no tool named "Teleport". Use one of the listed tools."#
     );
 }
 
@@ -495,7 +495,7 @@ async fn a_session_reaches_only_its_subset_of_the_servers_tools() {
     check("mcp__other__*", SERVER, false).await;
     check("mcp__other__*", "lab/echo", false).await;
     check("mcp__other__*", "mcp__lab__ecoh", false).await;
-    // The set itself says which local tools a session has.
+    // The tool set decides which local tools a session has.
     check("mcp__other__*", LOCAL, true).await;
 }
 
@@ -521,7 +521,7 @@ async fn deadlines_end_silent_calls_and_those_that_go_on_for_too_long() {
             }
         };
         let limit = seconds(20);
-        // Progress keeps it from being idle, and nothing extends the whole.
+        // Progress resets the idle deadline, but not the total one.
         let error = check("work", Some(5), Some(20), 20).await;
         assert!(
             matches!(error, RequestError::Expired(total) if total == limit),
@@ -555,15 +555,15 @@ async fn one_function_shapes_what_the_model_gets() {
         );
         let name = file.file_name().unwrap().to_string_lossy();
         assert!(name.contains(label), "{name}");
-        // An error has the same bounds.
+        // An error has the same limits.
         let outcome = lab.call(tool, json!({"text": "deny"})).await;
         let shaped = lab.context.shape(&outcome);
         assert!(
-            shaped.is_error && shaped.text().contains("not permitted"),
+            shaped.is_error && shaped.text().contains("permission denied for tool"),
             "{shaped:?}"
         );
     }
-    // A local tool sanitizes its text itself, so that it can show a file as it is. What a server or a hook says is not
+    // A local tool sanitizes its text itself, so that it can show a file verbatim. Text of a server or a hook is not
     // trusted.
     let check = async |tool: &str, text: &str, expected: &str| {
         let outcome = lab.call(tool, json!({ "text": text })).await;

@@ -1,6 +1,6 @@
-//! What a thousand rules cost a call that is allowed: no memory at all.
+//! Tests that permitting a call with a thousand rules allocates no memory.
 //!
-//! A test program of its own, because it counts what the whole program allocates.
+//! A separate test program, because it counts all allocations of the process.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -20,28 +20,28 @@ thread_local! {
 }
 
 fn count() {
-    // A thread that ends counts no longer.
+    // A thread that is exiting no longer counts.
     let _ = ALLOCATED.try_with(|allocated| allocated.set(allocated.get() + 1));
 }
 
 #[expect(unsafe_code, reason = "an allocator cannot be written without")]
-// SAFETY: every call is passed on as it is to the system's allocator, which keeps the contract; counting touches a plain
-// number of this thread and allocates nothing.
+// SAFETY: every call is forwarded unchanged to the system's allocator, which upholds the contract; counting only
+// updates a thread-local number and does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: the caller keeps the contract of `alloc`.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`, and the memory comes from the system's allocator.
+        // SAFETY: the caller upholds the contract of `dealloc`, and the memory comes from the system's allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count();
-        // SAFETY: the caller keeps the contract of `realloc`, and the memory comes from the system's allocator.
+        // SAFETY: the caller upholds the contract of `realloc`, and the memory comes from the system's allocator.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
@@ -64,7 +64,7 @@ fn rules() -> String {
             ),
             _ => (format!("*_{number}_x"), "deny", ""),
         };
-        // A handful of conditions on one tool is what people write.
+        // Only a few conditions per tool, as in practice.
         let condition = if number % 5 == 3 && number > 40 {
             continue;
         } else {
@@ -109,7 +109,7 @@ fn an_allowed_call_allocates_nothing() {
         session: None,
     };
     let passes = || matches!(gate.permit(wanted), Check::Now(Verdict::Pass(_)));
-    // The first call of a tool finds out which rules are about it, and regular expressions make their caches.
+    // The first call of a tool caches its rules, and regular expressions allocate their caches.
     assert!(passes() && passes());
     let before = ALLOCATED.get();
     for _ in 0..1000 {

@@ -1,9 +1,10 @@
-//! How many poisoned definitions are flagged, and how many others: the project's own sets, which are part of it.
+//! Tests of how many poisoned definitions, and how many benign ones, are flagged, on the project's own data sets.
 //!
-//! The first two sets were written before anybody looked at which of them pass, `unseen.jsonl` in two rounds after the rules of the
-//! round before. The rules were improved with all of them since, so these are tests against loss, not a measure of how
-//! well the rules do on texts they were not made for. `heldout.jsonl` was written before its author had read the rules; the
-//! half that is marked `held` was never used to improve them. `cargo xtask bench poison` counts all of them by class.
+//! The first two sets were written before checking them against the rules, `unseen.jsonl` in two rounds after the rules
+//! of the previous round. The rules have been improved with all of them since, so these are regression tests, not a
+//! measure of how well the rules work on unseen texts. `heldout.jsonl` was written before its author had read the
+//! rules; the half marked `held` was never used to improve them. `cargo xtask bench poison` counts all of them by
+//! class.
 
 #![expect(
     clippy::expect_used,
@@ -35,7 +36,7 @@ fn judged(lines: &str) -> Vec<(String, bool, Vec<&'static str>)> {
             ListLimits::default(),
         );
         let [tool] = tools.tools() else {
-            // Tag characters set a tool aside, which is more than a flag.
+            // Tag characters set a tool aside, which is stricter than a flag.
             assert!(is_poisoned, "{name} is set aside: {:?}", tools.aside());
             return (name, is_poisoned, vec!["set aside"]);
         };
@@ -46,7 +47,7 @@ fn judged(lines: &str) -> Vec<(String, bool, Vec<&'static str>)> {
     lines.lines().map(judge).collect()
 }
 
-/// At least so many of a hundred poisoned definitions are flagged, and at most so many of the others.
+/// Checks that at least `least` of a hundred poisoned definitions are flagged, and at most `most` of the others.
 fn check(lines: &str, least: usize, most: usize) {
     let judged = judged(lines);
     let of = |poisoned: bool| judged.iter().filter(move |(_, each, _)| *each == poisoned);
@@ -85,7 +86,7 @@ fn the_half_that_no_rule_was_made_with_is_flagged_as_well() {
     check(&tuned.join("\n"), 95, 10);
 }
 
-/// Written against the rules, by somebody who had made them: what an attacker with the source reaches.
+/// Written by the author of the rules to evade them: what an attacker with the source can achieve.
 #[test]
 fn half_of_what_was_written_to_evade_the_rules_is_flagged_still() {
     check(include_str!("data/evasive.jsonl"), 55, 20);

@@ -1,4 +1,4 @@
-//! Serving MCP from a Rust value: raw messages through the in-process link, whole frames compared.
+//! Tests of serving MCP from a Rust value: raw messages over the in-process link, comparing whole frames.
 
 #![expect(
     clippy::expect_used,
@@ -29,14 +29,14 @@ use tokio::sync::{Notify, mpsc};
 
 use in_process::{Client, MODERN, initialize};
 
-/// A server with a tool for each thing that can happen.
+/// A server with a tool for each kind of event.
 #[derive(Default)]
 struct Bench {
     changes: Changes,
     go: Arc<Notify>,
-    /// Where `wait` says that it has begun, and hands out its cancellation.
+    /// Where `wait` reports that it has started, with its cancellation.
     begun: Option<mpsc::UnboundedSender<Cancellation>>,
-    /// How many calls of `wait` were dropped or ended.
+    /// The number of `wait` calls that were dropped or finished.
     ended: Arc<AtomicUsize>,
 }
 
@@ -129,7 +129,7 @@ impl Service for Bench {
     }
 }
 
-/// Sends `request` to a fresh server, after a handshake where the era has one, and compares all that comes back.
+/// Sends `request` to a new server, after a handshake if the era has one, and compares all responses.
 async fn check(handshake: Option<&str>, request: &str, expected: &[&str]) {
     let mut client = match handshake {
         Some(version) => Client::greet(Bench::default(), version, "{}").await,
@@ -184,7 +184,7 @@ async fn a_stateful_client_is_greeted_and_served() {
     ] {
         check(handshake, request, &[expected]).await;
     }
-    // A batch is answered with a batch; what is wrong in it costs only itself.
+    // A batch is answered with a batch; an invalid message in it fails alone.
     check(
         old,
         r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/initialized"},7,{"jsonrpc":"2.0","id":2,"method":"ping"}]"#,
@@ -239,7 +239,7 @@ async fn a_stateless_client_is_served_without_a_greeting() {
         ),
     ] {
         check(None, &request(method, params), &[&expected]).await;
-        // A handshake on the same link changes nothing for a request that says all itself.
+        // A handshake on the same link does not affect a self-contained request.
         check(Some("2025-06-18"), &request(method, params), &[&expected]).await;
     }
 }
@@ -255,7 +255,7 @@ async fn what_is_not_served_is_refused() {
             r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":-32601,"message":"method not found: {method}"}}}}"#
         )
     };
-    // Of the other era, of no era, of the other side, of a feature that is not there.
+    // Methods of the other era, of no era, of the other side, and of a missing feature.
     for method in [
         "ping",
         "logging/setLevel",
@@ -321,7 +321,7 @@ async fn what_is_not_served_is_refused() {
     ] {
         check(None, &request, &[expected]).await;
     }
-    // Answers to nothing, and notifications of any kind, are none of the client's mistakes to be told about.
+    // Stray responses and all notifications are ignored without an error.
     for ignored in [
         "",
         r#"{"jsonrpc":"2.0","id":9,"result":{}}"#,
@@ -348,7 +348,7 @@ async fn progress_and_log_messages_come_before_the_answer() {
     let old_answer =
         r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"reported"}]}}"#;
     let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"bench","version":"1"}},"content":[{"type":"text","text":"reported"}]}}"#;
-    // The first revision has no text in progress notifications.
+    // The first revision has no message in progress notifications.
     let wordless = progress.replace(r#","message":"half""#, "");
     for (handshake, meta, expected) in [
         (
@@ -449,7 +449,7 @@ async fn a_long_call_blocks_nothing_and_can_be_cancelled() {
         ]
     );
 
-    // The id of a cancelled request is free at once, and its old holder takes nothing from the new one.
+    // The ID of a cancelled request is free at once, and the old request does not affect the new one.
     client
         .send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1.0}}"#)
         .await;
@@ -470,7 +470,7 @@ async fn a_long_call_blocks_nothing_and_can_be_cancelled() {
             r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":"waited"}}]}}}}"#
         ))
     );
-    // Whatever still works for a request that is over may stop.
+    // Work for a finished request may stop.
     assert!(second.is_cancelled() && third.is_cancelled());
     assert_eq!(ended.load(Ordering::SeqCst), 3);
     client.end().await;
@@ -551,7 +551,7 @@ async fn messages_keep_their_order_however_they_are_waited_for() {
     second.await.unwrap();
     first.await.unwrap();
     assert_eq!(client.take(3).await, [answer(1), answer(2), answer(3)]);
-    // Never waited for, and nobody else takes it in.
+    // The future is dropped unpolled, and no other task delivers the message.
     drop(link.send(ping(4)));
     assert_eq!(client.next().await, answer(4));
     drop(link);
@@ -564,7 +564,7 @@ async fn changes_reach_those_who_asked_to_hear_of_them() {
     let mut old = Client::connect_to(Arc::clone(&bench) as _).await;
     let mut new = Client::connect_to(Arc::clone(&bench) as _).await;
     let changes = &bench.changes;
-    // Before a handshake nobody listens.
+    // Before a handshake there are no subscribers.
     changes.tools();
     old.send(&initialize("2025-11-25", "{}")).await;
     old.next().await;
@@ -575,7 +575,7 @@ async fn changes_reach_those_who_asked_to_hear_of_them() {
         r#"{{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{{"notifications":{{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":false,"resourceSubscriptions":["a:2"]}},{MODERN}}}}}"#
     ))
     .await;
-    // What the server does not have is not honoured.
+    // Features that the server lacks are not acknowledged.
     assert_eq!(
         new.next().await,
         r#"{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["a:2"]},"_meta":{"io.modelcontextprotocol/subscriptionId":"l"}}}"#
@@ -604,7 +604,7 @@ async fn changes_reach_those_who_asked_to_hear_of_them() {
     assert_eq!(old.next().await, r#"{"jsonrpc":"2.0","id":2,"result":{}}"#);
     new.send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"l"}}"#)
         .await;
-    // The subscription ends with its task; a message that is answered by a task after it shows that it has.
+    // The subscription ends with its task; a message answered by a later task shows that it has.
     new.send(&format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"panic later",{MODERN}}}}}"#
     ))
@@ -638,7 +638,7 @@ async fn a_stateful_client_is_asked_by_requests() {
         r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"accept, decline"}]}}"#
     );
 
-    // A question that nobody waits for any longer is taken back; an error ends the call.
+    // A question whose call was cancelled is withdrawn; an error ends the call.
     client.call(2, "ask").await;
     assert_eq!(client.next().await, question(2, "Sure?"));
     client

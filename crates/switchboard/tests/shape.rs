@@ -1,4 +1,4 @@
-//! Results as a model gets them, and the files that hold the rest.
+//! Tests of results as shaped for a model, and of the files that hold the full output.
 
 #![expect(clippy::expect_used, reason = "tests stop on wrong data")]
 
@@ -32,7 +32,7 @@ fn text(text: &str) -> Block {
     Block::Text(text.to_owned())
 }
 
-/// A folder that does not exist yet, in one that goes away.
+/// A folder that does not exist yet, in a temporary one.
 fn folder() -> (TempDir, SpillFolder) {
     let parent = tempfile::tempdir().expect("a folder");
     let folder = SpillFolder::new(parent.path().join("output"));

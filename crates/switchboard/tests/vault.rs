@@ -1,4 +1,4 @@
-//! Where logins are kept: what comes back, what is refused, what is told, and who waits for whom.
+//! Tests of storing logins: round trips, refusals, error messages, and locking.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
@@ -16,7 +16,7 @@ use switchboard_config::settings::LoginStore;
 
 const CANARY: &str = "canary-d41f7c";
 
-/// A keyring that does as it is told.
+/// A scripted keyring.
 #[derive(Debug, Default)]
 struct ScriptedKeyring {
     secret: Mutex<Option<Secret>>,
@@ -97,12 +97,12 @@ impl Logins {
         vault
     }
 
-    /// What a fresh program finds.
+    /// The login that a new process finds.
     async fn found(&self) -> Result<Option<Secret>, VaultError> {
         self.with_key_file().get(&self.key).await
     }
 
-    /// The error of a fresh program, with the folder's name left out.
+    /// The error in a new process, without the folder's name.
     async fn error(&self) -> (String, String) {
         let error = self.found().await.unwrap_err();
         let folder = self.folder().display().to_string();
@@ -118,7 +118,7 @@ async fn round_trip(vault: &dyn Vault) {
     let (key, other) = (VaultKey::of(&["a"]), VaultKey::of(&["b"]));
     assert_eq!(vault.get(&key).await, Ok(None));
     assert_eq!(vault.remove(&key).await, Ok(false));
-    // Longer than any keyring would take in one entry.
+    // Longer than a keyring accepts in one entry.
     for secret in ["first", &"x".repeat(200_000), ""] {
         vault.put(&key, &Secret::new(secret)).await.unwrap();
         assert_eq!(vault.get(&key).await, Ok(Some(Secret::new(secret))));
@@ -177,12 +177,12 @@ async fn a_login_that_cannot_be_read_is_told_of_and_stays() {
         logins.kept().await;
         spoil(&logins);
         let before = fs::read(logins.file()).ok();
-        let (told, told_hint) = logins.error().await;
+        let (message, message_hint) = logins.error().await;
         assert_eq!(
-            told,
+            message,
             format!("the login store could not be read: {problem}")
         );
-        assert_eq!(told_hint, hint);
+        assert_eq!(message_hint, hint);
         assert_eq!(fs::read(logins.file()).ok(), before);
     };
     let again = "log in again to replace the file, or restore it from a backup";
@@ -246,9 +246,9 @@ async fn what_another_may_have_made_is_refused() {
         let logins = Logins::new();
         logins.kept().await;
         spoil(&logins);
-        let (told, _) = logins.error().await;
+        let (message, _) = logins.error().await;
         assert_eq!(
-            told,
+            message,
             format!("the login store could not be read: {problem}")
         );
     };
@@ -300,7 +300,7 @@ async fn what_another_may_have_made_is_refused() {
         &format!("FOLDER/KEY.login {link}"),
     )
     .await;
-    // A pipe that nobody writes to keeps nobody waiting.
+    // A pipe without a writer does not block.
     check(
         |logins| {
             fs::remove_file(logins.file()).unwrap();
@@ -331,11 +331,11 @@ async fn the_keyring_is_asked_for_its_key_once() {
     assert_eq!(keyring.asked(), asked);
     let afresh = logins.with_keyring(&keyring);
     assert_eq!(afresh.get(&logins.key).await, renewed);
-    // Without the keyring there is nothing to see, and the key is in no file.
+    // Without the keyring, the logins cannot be decrypted, and the key is not in a file.
     assert!(!logins.folder().join("key").exists());
-    let (told, hint) = logins.error().await;
+    let (message, hint) = logins.error().await;
     assert_eq!(
-        told,
+        message,
         "the login store could not be read: the login was stored with the system keyring, which is not in use"
     );
     assert_eq!(
@@ -385,7 +385,7 @@ async fn the_keyring_is_used_where_it_works_and_not_looked_at_before() {
     check(LoginStore::Keyring, Arc::default(), true).await;
     check(LoginStore::File, Arc::default(), false).await;
     check(LoginStore::File, silent(), false).await;
-    // Who wants the keyring does not get a file instead.
+    // If the keyring is required, there is no fallback to a file.
     let logins = Logins::new();
     let vault = logins.with_keyring(&silent());
     let error = vault.put(&logins.key, &Secret::new(CANARY)).await;
@@ -407,7 +407,7 @@ async fn a_login_made_without_a_keyring_is_found_when_there_is_one() {
     assert_eq!(found, Ok(Some(Secret::new(CANARY))));
     assert_eq!(vault.remove(&logins.key).await, Ok(true));
     drop(vault.lock(&logins.key).await.unwrap());
-    // Nothing of this needed the keyring.
+    // None of this needed the keyring.
     assert_eq!(keyring.asked(), 0);
 }
 
@@ -446,7 +446,7 @@ async fn a_lock_is_waited_for_and_given_up_in_time() {
     let waiting = vault.lock(key);
     drop(held);
     let held = waiting.await.unwrap();
-    // Whoever stops waiting leaves nothing behind.
+    // A cancelled waiter leaves nothing behind.
     let vault = logins.with_key_file();
     let mut waiting = vault.lock(key);
     let not_yet = tokio::time::timeout(patience, &mut waiting).await;

@@ -1,4 +1,4 @@
-//! Calls that are answered with pages to visit first (−32042): the user is asked, and the call is made once more.
+//! Tests of calls answered with URLs to visit first (−32042): the user is asked, and the call is retried once.
 
 #![expect(
     clippy::unwrap_used,
@@ -27,11 +27,11 @@ use switchboard_protocol::{ErrorObject, Revision};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// A server with one tool, which wants pages visited before it does anything.
+/// A server with one tool that requires URLs to be visited first.
 struct Shop {
-    /// How many calls are answered with pages.
+    /// The number of calls answered with URLs.
     refusals: AtomicUsize,
-    /// The `data` of these answers.
+    /// The `data` of these errors.
     data: Value,
     calls: AtomicUsize,
     /// Whether a call is answered only after the user has answered a form.
@@ -147,14 +147,14 @@ impl Link for ShopLink {
     }
 }
 
-/// A user who does the same with every page.
+/// A user who answers every URL in the same way.
 struct User {
     does: ElicitAction<'static>,
-    /// A page that is done with before the user answers.
+    /// A URL that completes before the user answers.
     completes: Option<(Arc<Shop>, &'static str)>,
     pages: Mutex<Vec<String>>,
     asked: Notify,
-    /// How long the user takes to answer a form.
+    /// The time the user takes to answer a form.
     thinks: Duration,
 }
 
@@ -285,9 +285,9 @@ async fn what_comes_of_pages_to_visit() {
     let accept = || User::who(ElicitAction::Accept);
     let unsaid = Shop::new(0, Value::Null);
 
-    // A server that never says that it is done with a page is asked again after a while.
+    // A server that never reports completion is retried after a while.
     check(one(), 1, accept(), Ok(180), (2, 1)).await;
-    // One that says so before the user does is not waited for, and one without an id cannot say it.
+    // An early completion is not waited for, and a URL without an ID cannot complete.
     let early = User {
         completes: Some((unsaid, "one")),
         ..accept()
@@ -305,10 +305,10 @@ async fn what_comes_of_pages_to_visit() {
     .await;
     let two = json!({"elicitations": [page("one"), page("two")]});
     check(two.clone(), 1, accept(), Ok(360), (2, 2)).await;
-    // Only once.
+    // Only one retry.
     let wanted = "the call of shop/buy failed: pay first (code -32042)";
     check(one(), 2, accept(), Err(wanted), (2, 1)).await;
-    // A no is a no, also to the pages that would follow.
+    // A refusal also covers the URLs that would follow.
     let declined = "the call of shop/buy failed: the server requires a page to be visited first, and that was declined";
     check(
         two.clone(),
@@ -327,7 +327,7 @@ async fn what_comes_of_pages_to_visit() {
         (1, 1),
     )
     .await;
-    // What names no page, or more than anybody would visit, is an error as any other.
+    // Errors without URLs, or with too many, are ordinary errors.
     let many: Vec<Value> = (0..9).map(|number| page(&number.to_string())).collect();
     for odd in [
         json!({}),

@@ -1,4 +1,4 @@
-//! The embedded server: its tools, resources and prompt through the in-process link, and what it refuses.
+//! Tests of the embedded server: its tools, resources and prompt over the in-process link, and its refusals.
 
 #![expect(
     clippy::unwrap_used,
@@ -23,7 +23,7 @@ use tempfile::TempDir;
 
 use in_process::{Client, MODERN};
 
-/// A folder with a bit of everything, beside one that must not be reached.
+/// A folder with all kinds of files, next to one that must not be reachable.
 struct Fixture {
     _outside: TempDir,
     folder: TempDir,
@@ -81,7 +81,7 @@ impl Fixture {
         if let Some(error) = answer.get_mut("error") {
             return json!({"error": error["message"]});
         }
-        // What every answer carries is tested with the dispatcher.
+        // The members of every result are tested with the dispatcher.
         let result = answer["result"].as_object_mut().unwrap();
         for member in ["_meta", "resultType", "ttlMs", "cacheScope"] {
             result.remove(member);
@@ -246,7 +246,7 @@ async fn what_is_no_regular_file_is_refused_without_waiting() {
     );
     let circle = fixture.call("read_file", json!({"path": "loop"})).await;
     assert_eq!(circle["isError"], json!(true));
-    // Neither is anything to list or to search.
+    // Neither can be listed or searched.
     assert_eq!(
         fixture
             .call("glob", json!({"pattern": "{pipe,socket,link*,loop}"}))
@@ -316,7 +316,7 @@ async fn text_is_found_by_expression() {
             json!({"pattern": "(?i)todo$", "glob": "src/*.rs"}),
             vec![&main],
         ),
-        // A file that is named outright is searched even if git ignores it.
+        // A file named explicitly is searched even if git ignores it.
         (
             json!({"pattern": "TODO", "path": "target/out.rs"}),
             vec![&out],
@@ -389,7 +389,7 @@ async fn large_files_are_bounded_and_say_so() {
         fixture.call("grep", json!({"pattern": "needle"})).await["content"],
         json!([
             text("nothing matches"),
-            text("[of very long lines only the first 65536 bytes were searched]"),
+            text("[only the first 65536 bytes of very long lines were searched]"),
         ])
     );
     fixture.client.end().await;

@@ -127,7 +127,7 @@ async fn whatever_is_wrong_with_a_call_is_answered() {
     )
     .await;
     check(call("a", "agent", json!({})), "Did you mean Agent?").await;
-    check(call("a", "Teleport", json!({})), "there is no tool").await;
+    check(call("a", "Teleport", json!({})), "no tool named").await;
     check(
         raw_call("a", "mcp__bench__echo", r#"{"text": "hi", }"#),
         r#"column 16, near `{"text": "hi", }`"#,
@@ -156,7 +156,7 @@ async fn whatever_is_wrong_with_a_call_is_answered() {
             "ReadMcpResource",
             json!({"server": "nobody", "uri": "x"}),
         ),
-        "there is no server \"nobody\"",
+        "no server named \"nobody\"",
     )
     .await;
 }

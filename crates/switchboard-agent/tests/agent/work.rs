@@ -180,8 +180,14 @@ async fn what_is_not_permitted_is_not_run() {
     let session = Agent::new(options).session(workspace());
     session.send("note").await.expect("a reply");
     let results = provider.last().results();
-    assert!(results[0].0.contains("not permitted"), "{results:?}");
-    assert!(results[1].0.contains("not permitted"), "{results:?}");
+    assert!(
+        results[0].0.contains("permission denied for tool"),
+        "{results:?}"
+    );
+    assert!(
+        results[1].0.contains("permission denied for tool"),
+        "{results:?}"
+    );
     assert_eq!(
         results[2],
         ("No server offers resources.".to_owned(), false)
@@ -213,7 +219,7 @@ async fn a_sub_agent_works_with_fewer_tools_and_answers_with_its_last_word() {
     assert_ne!(asked[1].system, asked[0].system);
     let results = asked[2].results();
     assert_eq!(results[0], (r#"echo {"text":"hi"}"#.to_owned(), false));
-    assert!(results[1].0.contains("there is no tool"), "{results:?}");
+    assert!(results[1].0.contains("no tool named"), "{results:?}");
     assert_eq!(asked[3].results(), [("It is hi.".to_owned(), false)]);
     // Four answers of eleven tokens each.
     assert_eq!(session.usage().await.total(), 44);
@@ -450,7 +456,10 @@ async fn what_a_program_may_call_unasked_its_model_may_not() {
     let session = Agent::new(options).session(workspace());
     session.send("note").await.expect("a reply");
     let results = provider.last().results();
-    assert!(results[0].0.contains("not permitted"), "{results:?}");
+    assert!(
+        results[0].0.contains("permission denied for tool"),
+        "{results:?}"
+    );
     assert!(note.0.lock().expect("notes").is_empty());
 }
 

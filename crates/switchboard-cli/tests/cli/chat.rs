@@ -420,7 +420,7 @@ fn denied_calls_are_reported_without_a_prompt() {
     assert_eq!((run.code, run.stdout.as_str()), (0, "I could not.\n"));
     assert!(
         run.stderr
-            .contains("a call failed: the call of desk/fail is not permitted"),
+            .contains("a call failed: permission denied for tool desk/fail"),
         "{}",
         run.stderr
     );

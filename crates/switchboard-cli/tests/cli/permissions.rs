@@ -51,7 +51,7 @@ fn a_denied_call_ends_with_5_and_is_not_made() {
             "workspace/grep pattern=x",
             "the rule \"mcp__workspace__grep\" at",
         ),
-        ("workspace/glob pattern=x", "there is nobody to ask"),
+        ("workspace/glob pattern=x", "no prompt is available"),
     ] {
         let run = context.line(&format!("call {tool}"));
         assert_eq!((run.code, run.stdout.as_str()), (5, ""), "{tool}");
@@ -404,7 +404,7 @@ command = [\"true\"]
         .collect();
     let expected = [
         ("bad-pattern", 6, "a permission rule has the invalid pattern \"mcp__git__{\""),
-        ("unusable-rule", 1, "`matches` of the argument `branch` is no regular expression: unclosed group, in the rule for \"mcp__git__push\""),
+        ("unusable-rule", 1, "`matches` of the argument `branch` is not a valid regular expression: unclosed group, in the rule for \"mcp__git__push\""),
         ("unusable-rule", 10, "the pattern \"mcp__x__[\" of a hook cannot be used"),
     ]
     .map(|(code, line, message)| (json!(code), json!(line), json!(message)));

@@ -15,7 +15,7 @@ use crate::servers::PYTHON;
 use crate::support::{Run, TestContext, eventually, workspace};
 
 /// The message if the sandbox is unavailable.
-const NONE: &str = "this kernel has no Landlock";
+const NONE: &str = "this kernel does not support Landlock";
 
 /// The kernel's Landlock version; 0 if none.
 static LANDLOCK: LazyLock<i32> = LazyLock::new(|| {
@@ -34,7 +34,7 @@ static LANDLOCK: LazyLock<i32> = LazyLock::new(|| {
 pub(crate) static HAS_LANDLOCK: LazyLock<bool> = LazyLock::new(|| {
     let has = *LANDLOCK >= 3;
     if !has {
-        skipped("what a sandbox refuses, because this kernel has no Landlock");
+        skipped("what a sandbox refuses, because this kernel does not support Landlock");
     }
     has
 });

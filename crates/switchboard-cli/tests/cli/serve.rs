@@ -197,7 +197,7 @@ fn an_edited_file_changes_the_servers_while_it_serves() {
     assert!(news.contains("mcp.toml:1:"), "{news}");
     configure(context, &[("stays", ""), ("comes", ";env = { A = \"1\" }")]);
     let news = served.note_with("configuration changed");
-    assert!(news.ends_with("changed: comes is started anew"), "{news}");
+    assert!(news.ends_with("changed: comes is restarted"), "{news}");
     let starts = || {
         received(context, "comes")
             .iter()
@@ -242,7 +242,7 @@ fn a_rule_that_is_deleted_is_revoked_while_it_serves() {
     served.call("switchboard", &json!({"prompt": "and now?"}));
     let text = result(3);
     assert!(
-        text.contains("it needs consent, and there is nobody to ask"),
+        text.contains("it needs approval, and no prompt is available"),
         "{text}"
     );
     assert_eq!(served.leave(), Some(0));

@@ -493,7 +493,7 @@ mod signals {
             // A cancelled call is recorded too, unless a second signal ended the program at once.
             if output.status.code() != Some(130) || !self.is_hurried {
                 let audit = self.context.json("audit --json");
-                assert_eq!(audit[0]["outcome"], "called-off");
+                assert_eq!(audit[0]["outcome"], "cancelled");
             }
             drop(self.context);
             Run::of(&output)

@@ -1,7 +1,7 @@
-//! What is written down of a call, a login, a change: who, what, on which grounds, and what came of it.
+//! Entries of the audit log: calls, logins and changes, with caller, grounds and outcome.
 //!
-//! An entry holds no argument and no result, only their sizes and the hash of the arguments, and no error text, only its
-//! kind: whatever a server or a user puts into those, no secret gets here.
+//! An entry holds neither arguments nor results, only their sizes and the hash of the arguments, and the kind of an
+//! error instead of its text. So secrets in those never reach the log.
 
 use std::iter;
 use std::sync::Arc;
@@ -17,36 +17,36 @@ use crate::names::{CallId, ServerName, WireName};
 use crate::peer::RequestError;
 use crate::permissions::{Because, Grounds};
 
-/// Something to write down.
+/// An event to record.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum What {
-    /// A call that was made, or refused.
+    /// A call that was made or refused.
     Call(CallNote),
-    /// A login, or its end.
+    /// A login or logout.
     Login {
         /// The server.
         server: ServerName,
-        /// What happened: `begin` where a model has begun one, `login`, `logout`, `refresh`.
+        /// The event: `begin` if a model has started one, `login`, `logout`, `refresh`.
         event: &'static str,
         /// Whether it succeeded.
         succeeded: bool,
     },
-    /// A change of the configuration, or of what is trusted.
+    /// A change of the configuration, or of trust decisions.
     Change {
-        /// What was done: `edit`, `trust`, `revoke`, `allow`.
+        /// The action: `edit`, `trust`, `revoke`, `allow`.
         event: &'static str,
-        /// What it is about: a file, a server.
+        /// The subject: a file or a server.
         about: String,
     },
-    /// Entries that could not be kept.
+    /// Entries that could not be written.
     Lost {
-        /// How many.
+        /// The number of lost entries.
         count: u64,
     },
 }
 
-/// A call, as far as it may be written down.
+/// The recordable parts of a call.
 #[derive(Debug, Clone)]
 pub struct CallNote {
     /// The call.
@@ -55,48 +55,47 @@ pub struct CallNote {
     pub server: Option<ServerName>,
     /// The tool, by its own name.
     pub tool: WireName,
-    /// What it was decided on.
+    /// The grounds of the decision.
     pub grounds: Option<Arc<Grounds>>,
     /// The arguments.
     pub arguments: Option<Digest>,
-    /// How long it took.
+    /// The duration of the call.
     pub elapsed: Duration,
-    /// What came of it.
+    /// The outcome.
     pub end: End,
 }
 
-/// The size and the hash of a text.
+/// The size and hash of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Digest {
-    /// How many bytes it has.
+    /// The size in bytes.
     pub bytes: u64,
-    /// Its BLAKE3, which a call does not notice.
+    /// Its BLAKE3 hash, which is fast enough to compute for every call.
     pub blake3: [u8; 32],
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum End {
-    /// It has a result.
+    /// The call returned a result.
     Done {
-        /// The size of the result.
+        /// The size of the result in bytes.
         bytes: u64,
-        /// Whether the tool itself says that it failed.
+        /// Whether the tool reported an error.
         is_error: bool,
     },
-    /// It has none, for a reason of this kind.
+    /// The call failed with an error of this kind.
     Failed(&'static str),
-    /// It was called off.
+    /// The call was cancelled.
     CalledOff,
-    /// It was not made.
+    /// The call was refused.
     Refused,
-    /// It is about to be made. Written first where the log is required, so that no call goes unrecorded.
+    /// The call is about to be made. Recorded first if the log is required, so that no call goes unrecorded.
     Begun,
 }
 
 impl Digest {
-    /// The digest of a text.
     pub fn of(text: &str) -> Self {
         Self {
             bytes: text.len() as u64,
@@ -106,7 +105,7 @@ impl Digest {
 }
 
 impl End {
-    /// What came of a call, by its outcome.
+    /// The outcome of a finished call; `None` means cancelled.
     pub fn of(outcome: Option<&Result<CallOutcome, CallError>>) -> Self {
         match outcome {
             None => Self::CalledOff,
@@ -118,31 +117,30 @@ impl End {
         }
     }
 
-    /// What came of a call that has no result.
+    /// The outcome of a call without a result.
     pub(crate) fn of_error(error: &CallError) -> Self {
         Self::Failed(class(error))
     }
 }
 
-/// An entry with its time, as the log keeps it.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) at: Timestamp,
     pub(super) what: What,
 }
 
-/// Writes entries as the log keeps them: each one JSON object, in which what does not apply is left out.
+/// Encodes entries: each one a JSON object without absent fields.
 ///
-/// Every call has one written, so it is written without detours: a batch shares its memory, and what entries that follow
-/// one another have in common (nearly always all but a few numbers) is put together once.
+/// Every call is recorded, so this is optimized: a batch shares one buffer, and the common beginning of consecutive
+/// entries (usually all but a few numbers) is encoded once.
 pub(super) struct Pen {
-    /// What every entry begins with: who writes.
+    /// The beginning of every entry: front end and process.
     author: Vec<u8>,
-    /// How the last call's entry began.
+    /// The beginning of the last call's entry.
     last: Option<Beginning>,
 }
 
-/// How the entry of a call begins: with the tool, and the grounds it was decided on.
+/// The beginning of a call's entry: the tool and the grounds.
 struct Beginning {
     server: Option<ServerName>,
     tool: WireName,
@@ -150,11 +148,11 @@ struct Beginning {
     json: Vec<u8>,
 }
 
-/// Room for the entry of a call. More is made as it is needed.
+/// The initial buffer size per entry, in bytes.
 const ENTRY: usize = 384;
 
 impl Pen {
-    /// A pen in the hand of this front end and process.
+    /// Creates an encoder for this front end and process.
     pub(super) fn new(front_end: &str, process: u32) -> Self {
         let mut author = vec![b'{'];
         let mut line = Line(&mut author);
@@ -201,7 +199,7 @@ impl Pen {
 }
 
 impl What {
-    /// What is no call.
+    /// Encodes an event that is not a call.
     fn write(&self, line: &mut Line<'_>) {
         match self {
             Self::Call(_) => {}
@@ -249,7 +247,8 @@ impl Beginning {
         }
     }
 
-    /// Whether a call's entry begins like this. Grounds are compared by identity: a rule has the same for all its calls.
+    /// Whether a call's entry has this beginning. Grounds are compared by pointer: a rule uses the same for all its
+    /// calls.
     fn is_of(&self, note: &CallNote) -> bool {
         let has_grounds = match (&self.grounds, &note.grounds) {
             (Some(own), Some(other)) => Arc::ptr_eq(own, other),
@@ -261,14 +260,14 @@ impl Beginning {
 }
 
 impl CallNote {
-    /// What differs from one call of a tool to the next.
+    /// Encodes the fields that differ between calls of the same tool.
     fn write_rest(&self, line: &mut Line<'_>) {
         let (outcome, error, result_bytes) = match self.end {
             End::Done { bytes, is_error } => {
                 ("done", is_error.then_some("tool-error"), Some(bytes))
             }
             End::Failed(class) => ("failed", Some(class), None),
-            End::CalledOff => ("called-off", None, None),
+            End::CalledOff => ("cancelled", None, None),
             End::Refused => ("refused", None, None),
             End::Begun => ("begun", None, None),
         };
@@ -289,11 +288,11 @@ impl CallNote {
     }
 }
 
-/// A JSON object in the making, which has been begun.
+/// A partial JSON object.
 struct Line<'a>(&'a mut Vec<u8>);
 
 impl Line<'_> {
-    /// The name of a member, which needs no escapes.
+    /// Writes a member's name, which needs no escaping.
     fn name(&mut self, name: &str) {
         let separator: &[u8] = match self.0.last() {
             Some(b'{') => b"\"",
@@ -310,7 +309,7 @@ impl Line<'_> {
             .bytes()
             .any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\'));
         if needs_escapes {
-            // Writing text into memory does not fail.
+            // Writing to memory does not fail.
             let _ = serde_json::to_writer(&mut *self.0, text);
             return;
         }
@@ -330,7 +329,7 @@ impl Line<'_> {
         self.digits(number);
     }
 
-    /// What is JSON already.
+    /// Appends encoded JSON.
     fn also(&mut self, json: &str) -> &mut Self {
         self.0.extend_from_slice(json.as_bytes());
         self
@@ -342,7 +341,7 @@ impl Line<'_> {
 
     fn hexadecimal(&mut self, bytes: &[u8; 32]) {
         let digit = |half: u8| half + if half < 10 { b'0' } else { b'a' - 10 };
-        // In loops so simple that the compiler does many steps at once.
+        // Simple loops that the compiler can vectorize.
         let (mut first, mut second) = ([0; 32], [0; 32]);
         for ((first, second), byte) in first.iter_mut().zip(&mut second).zip(bytes) {
             *first = digit(byte >> 4);
@@ -356,7 +355,7 @@ impl Line<'_> {
     }
 }
 
-/// The kind of an error. What it says stays out: servers write those texts.
+/// The kind of an error. Its text is omitted, since servers control it.
 fn class(error: &CallError) -> &'static str {
     match error {
         CallError::Lookup(_) => "unknown-tool",

@@ -1,12 +1,11 @@
 //! The audit log: every call, decision, login and change, written off the call path.
 //!
-//! Owns the queue between those who have something to write down and the one task that writes it, and what is asked of
-//! the log afterwards. Whoever records something never waits: when the queue is full, the entry is counted as lost, and
-//! that so many were lost is itself an entry. A batch is written when a moment has passed, when there is enough, or when
-//! somebody asks for it; [`Audit::close`] writes what is left.
+//! Owns the queue to the single writer task, and log queries. Recording never waits: if the queue is full, the entry is
+//! counted as lost, and the number of lost entries is itself recorded. A batch is written after a short delay, when it
+//! is full, or on request; [`Audit::close`] writes the rest.
 //!
-//! Where the log is *required*, a call is entered before it is made, and one that cannot be entered is refused
-//! ([`Audit::confirm`]). Otherwise the first failure is told to whoever asked for it ([`Audit::on_failure`]).
+//! If the log is *required*, a call is recorded before it is made, and refused if that fails ([`Audit::confirm`]).
+//! Otherwise the first failure is passed to a callback ([`Audit::on_failure`]).
 
 mod entry;
 mod query;
@@ -27,29 +26,28 @@ pub use entry::What;
 pub(crate) use entry::{CallNote, Digest, End};
 pub use query::{Filter, Found, read};
 
-/// Where the log is kept.
+/// The store space of the log.
 pub const LOG: Space = Space::new("audit");
 
-/// How many entries may wait to be written.
+/// The capacity of the queue, in entries.
 const QUEUE: usize = 8192;
-/// So many are written at once.
 const BATCH: usize = 1024;
-/// How long an entry waits for others.
+/// The maximum delay of an entry while its batch fills.
 const LINGER: Duration = Duration::from_millis(200);
-/// How often a batch that cannot be written is tried again, and how long after.
+/// Attempts to write a batch, and the pause between them.
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long the end of a program waits for the log.
+/// The maximum wait for the log on exit.
 const LAST_WRITE: Duration = Duration::from_secs(5);
 
-/// Writes things down. Cheap to clone.
+/// Records events. Cheap to clone.
 #[derive(Clone)]
 pub struct Audit(Arc<Inner>);
 
 struct Inner {
     queue: Arc<Queue>,
     is_required: bool,
-    /// The task ends by itself when the last handle is gone, once it has written what waits.
+    /// The task ends when the last handle is dropped, after writing all queued entries.
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -60,13 +58,13 @@ impl Drop for Inner {
     }
 }
 
-/// What waits to be written. The writer is woken by the first entry, by a full batch and by whoever cannot wait, so that
-/// an entry costs its place in a list.
+/// The queue of the writer, which is woken by the first entry, by a full batch and by urgent requests. So recording
+/// costs only a list insertion.
 #[derive(Default)]
 struct Queue {
     waiting: std::sync::Mutex<Waiting>,
     news: Notify,
-    /// Hears of the first batch that could not be written.
+    /// Called for the first batch that could not be written.
     on_failure: std::sync::Mutex<Option<OnFailure>>,
 }
 
@@ -98,13 +96,13 @@ impl Queue {
         }
     }
 
-    /// Whether it must be written now.
+    /// Whether the queue must be written now.
     fn is_urgent(&self) -> bool {
         let waiting = self.waiting();
         waiting.entries.len() >= BATCH || !waiting.flushes.is_empty() || waiting.is_over
     }
 
-    /// Everything that waits. What comes next goes into `spare`, which is empty.
+    /// Takes all queued entries, leaving the empty `spare` in their place.
     fn take(&self, spare: Vec<Entry>) -> Waiting {
         let mut waiting = self.waiting();
         let next = Waiting {
@@ -120,7 +118,7 @@ impl Queue {
     }
 }
 
-/// How much is remembered, and whether calls depend on it.
+/// The retention of the log, and whether calls depend on it.
 #[derive(Debug, Clone, Copy)]
 pub struct AuditSettings {
     retention: Retention,
@@ -128,7 +126,7 @@ pub struct AuditSettings {
 }
 
 impl Default for AuditSettings {
-    /// 90 days and 64 MiB, as the configuration has it.
+    /// 90 days and 64 MiB, the defaults of the configuration.
     fn default() -> Self {
         Self::new(Retention {
             max_age: Duration::from_secs(90 * 86_400),
@@ -151,7 +149,7 @@ impl From<&Settings> for AuditSettings {
 }
 
 impl AuditSettings {
-    /// Remembers so much.
+    /// Sets the retention.
     pub const fn new(retention: Retention) -> Self {
         Self {
             retention,
@@ -168,7 +166,7 @@ impl AuditSettings {
 }
 
 impl Audit {
-    /// Begins to write down, in the runtime it is called in. `front_end` is who makes the calls, such as `gateway`.
+    /// Starts the writer task in the current runtime. `front_end` identifies the caller, such as `gateway`.
     pub fn start(store: Arc<dyn Store>, settings: AuditSettings, front_end: &str) -> Self {
         let queue = Arc::<Queue>::default();
         let writer = Writer {
@@ -185,24 +183,24 @@ impl Audit {
         }))
     }
 
-    /// Writes something down, soon. It never waits; what cannot be taken is counted.
+    /// Queues an event without waiting. If the queue is full, the event is counted as lost.
     pub fn record(&self, what: What) {
         self.0.queue.add(now(), what);
     }
 
-    /// Whether a call that cannot be recorded must not be made.
+    /// Whether calls that cannot be recorded are refused.
     pub fn is_required(&self) -> bool {
         self.0.is_required
     }
 
-    /// Has this called, once, when entries cannot be written, or not before the log is closed. It runs on the task that
-    /// writes, or on the one that closes.
+    /// Sets a callback, called once if entries cannot be written or are still unwritten when the log is closed. It runs
+    /// on the writer task or on the closing one.
     pub fn on_failure(&self, tell: impl FnOnce(&StoreError) + Send + 'static) {
         let mut slot = lock(&self.0.queue.on_failure);
         *slot = Some(Box::new(tell));
     }
 
-    /// Writes something down and waits until it is written; the error if it could not be.
+    /// Records an event and waits until it is written.
     pub async fn confirm(&self, what: What) -> Result<(), StoreError> {
         let (done, written) = oneshot::channel();
         {
@@ -210,7 +208,7 @@ impl Audit {
             if waiting.is_over {
                 return Err(closed());
             }
-            // Whoever waits for the write bounds the queue by waiting.
+            // Not bounded by the queue's capacity: each caller waits for its own write.
             waiting.entries.push(Entry { at: now(), what });
             waiting.flushes.push(done);
         }
@@ -218,7 +216,7 @@ impl Audit {
         written.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// Waits until everything that was recorded before is written, or could not be.
+    /// Waits until everything recorded so far is written or has failed.
     pub async fn flush(&self) {
         let (done, written) = oneshot::channel();
         {
@@ -232,7 +230,7 @@ impl Audit {
         let _ = written.await;
     }
 
-    /// Writes what is left, within bounds. What is recorded afterwards is lost.
+    /// Writes the remaining entries, within a time limit. Later events are lost.
     pub async fn close(&self) {
         if timeout(LAST_WRITE, self.flush()).await.is_err() {
             tracing::warn!("the audit log could not be written in time");
@@ -255,7 +253,7 @@ impl fmt::Debug for Audit {
     }
 }
 
-/// Writes one entry at once, for a program that changes something and ends.
+/// Writes one entry synchronously, for a program that changes something and exits.
 pub fn record_blocking(
     store: &SqliteStore,
     settings: AuditSettings,
@@ -267,7 +265,6 @@ pub fn record_blocking(
     store.append_blocking(LOG, &entries, settings.retention)
 }
 
-/// The one task that writes.
 struct Writer {
     store: Arc<dyn Store>,
     retention: Retention,
@@ -304,7 +301,7 @@ impl Writer {
         }
     }
 
-    /// Writes a batch, with how many entries were lost before it. What cannot be written is lost, too.
+    /// Writes a batch, preceded by the number of entries lost before it. If that fails, its entries are lost, too.
     async fn write(&mut self, batch: &mut Vec<Entry>, lost: u64) -> Result<(), StoreError> {
         if lost > 0 {
             let what = What::Lost { count: lost };
@@ -321,7 +318,7 @@ impl Writer {
                 Ok(()) => return Ok(()),
                 Err(error) if attempt == ATTEMPTS => {
                     let count = batch.len() as u64 - u64::from(lost > 0);
-                    tracing::warn!(%error, count, "entries of the audit log are lost");
+                    tracing::warn!(%error, count, "audit log entries lost");
                     self.queue.waiting().lost += count + lost;
                     let tell = lock(&self.queue.on_failure).take();
                     if let Some(tell) = tell {

@@ -1,31 +1,31 @@
-//! Questions to the audit log.
+//! Queries of the audit log.
 
 use serde_json::Value;
 use switchboard_store::{LOG_PAGE_ENTRIES, LogQuery, Logged, StoreError, Timestamp};
 
 use crate::permissions::NameGlob;
 
-/// Which entries are wanted.
+/// Selects entries.
 #[derive(Debug, Default)]
 pub struct Filter {
-    /// Only those since then.
+    /// Only entries since this time.
     pub since: Option<Timestamp>,
-    /// Only those of this server.
+    /// Only entries of this server.
     pub server: Option<String>,
-    /// Only those of tools whose own name, or `server/tool`, fits.
+    /// Only tools whose own name, or `server/tool`, matches.
     pub tool: Option<NameGlob>,
     /// Only calls with this decision: `allow`, `ask`, `deny`.
     pub decision: Option<String>,
-    /// At most so many.
+    /// The maximum number of entries.
     pub limit: usize,
 }
 
-/// An entry of the log.
+/// A matching entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
     /// When it happened.
     pub at: Timestamp,
-    /// What was written down.
+    /// The entry, as JSON.
     pub entry: Value,
 }
 
@@ -49,7 +49,7 @@ impl Filter {
     }
 }
 
-/// The newest entries that are wanted, the oldest of them first. `page` reads one page of the log.
+/// Returns the newest matching entries, oldest first. `page` reads one page of the log.
 pub fn read(
     filter: &Filter,
     mut page: impl FnMut(LogQuery) -> Result<Vec<Logged>, StoreError>,
@@ -63,7 +63,7 @@ pub fn read(
         let entries = page(query)?;
         query.before = entries.last().map(|entry| entry.number);
         let is_last = entries.len() < LOG_PAGE_ENTRIES;
-        // An entry that cannot be read is shown as what it is: nothing is left out of an audit in silence.
+        // An undecodable entry is returned as it is: an audit must not omit entries silently.
         let read = |logged: &Logged| Found {
             at: logged.at,
             entry: serde_json::from_slice(&logged.value)

@@ -105,7 +105,7 @@ pub enum CallError {
         error: ArgumentsError,
     },
     /// Permission was denied, or a hook withheld the result.
-    #[error("the call of {tool} is not permitted: {reason}")]
+    #[error("permission denied for tool {tool}: {reason}")]
     Denied {
         /// Tool that was called.
         tool: CalledTool,

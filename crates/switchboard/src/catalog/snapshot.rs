@@ -61,7 +61,7 @@ pub const PINS_UNREADABLE_HINT: &str =
 #[non_exhaustive]
 pub enum LookupError {
     /// No tool has this name.
-    #[error("there is no tool \"{}\"", visible(.name))]
+    #[error("no tool named \"{}\"", visible(.name))]
     Unknown {
         /// Name that was looked up, truncated.
         name: String,

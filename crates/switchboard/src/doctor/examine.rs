@@ -1,4 +1,4 @@
-//! Takes the steps: connects, asks what the server has, probes it and ends the connection.
+//! Examines a server: connects, lists its tools, probes it and closes the connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,11 +28,11 @@ use crate::peer::{
 use crate::spec::ServerSpec;
 use crate::transport::{Destination, TransportErrorKind};
 
-/// Lines of stderr that a cause is looked for in, and that are shown.
+/// Lines of stderr that are searched and shown.
 const STDERR_KEPT: usize = 40;
-/// How long a list besides the tools may take.
+/// The timeout of lists other than tools.
 const EXTRA_LIST: Duration = Duration::from_secs(10);
-/// Schema findings that are told one by one.
+/// The maximum number of schema findings listed individually.
 const MAX_LINTS: usize = 200;
 
 pub(super) async fn examine(spec: &ServerSpec, options: &DoctorOptions) -> Diagnosis {
@@ -51,7 +51,7 @@ pub(super) async fn examine(spec: &ServerSpec, options: &DoctorOptions) -> Diagn
     redacted(diagnosis, &spec.redactor)
 }
 
-/// The diagnosis without the secrets that the server was given, which it may have written anywhere.
+/// Masks the server's secrets in the diagnosis, since its output may contain them.
 fn redacted(mut diagnosis: Diagnosis, redactor: &Redactor) -> Diagnosis {
     let redact = |text: &mut String| *text = redactor.redact(text).into_owned();
     for finding in &mut diagnosis.findings {
@@ -74,7 +74,7 @@ struct Examination<'a> {
     destination: Destination,
 }
 
-/// A server that works as far as its tools.
+/// A server whose tools have been listed.
 struct Reached {
     peer: Peer,
     tools: ServerTools,
@@ -84,7 +84,7 @@ struct Reached {
 impl Examination<'_> {
     async fn reach(&self) -> Result<Reached, Failed> {
         let options = OpenOptions {
-            // What is remembered of the server might be what is wrong.
+            // A cached revision could be the problem.
             known: None,
             limits: self.options.settings.limits,
             ..self.options.settings.open.clone()
@@ -139,7 +139,7 @@ impl Examination<'_> {
         server_tools(name, rules, &catalog, reach, Provenance::Live)
     }
 
-    /// What else there is to see once the tools are there.
+    /// Examines the server further after listing its tools.
     async fn look_around(&self, reached: Reached) -> Diagnosis {
         let Reached { peer, tools, pages } = reached;
         self.steps.end(Outcome::Done);
@@ -283,7 +283,7 @@ impl Examination<'_> {
             _ => Vec::new(),
         };
         let is_local = self.spec.connector.transport() == Transport::Stdio;
-        // A program that never ran misses no variable.
+        // A program that never ran cannot miss a variable.
         let ran = is_local && symptoms.has_run();
         if ran
             && !findings
@@ -296,7 +296,7 @@ impl Examination<'_> {
         self.diagnosis(verdict, findings, repairs, None)
     }
 
-    /// What the server is called, everywhere it has a name.
+    /// All names of the server: entry, program and package.
     fn about(&self, installed: Option<&Installed>) -> String {
         let program = match &self.destination {
             Destination::Program(program) => program.rsplit('/').next().unwrap_or_default(),

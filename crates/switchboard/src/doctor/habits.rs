@@ -1,6 +1,6 @@
-//! Warnings about a server that works: it is slow, noisy, expensive, or lists what cannot be offered.
+//! Warnings about a working server: slow, noisy, expensive, or with tools that cannot be offered.
 //!
-//! One function for each oddity, so that each can be read and tested on its own.
+//! One function per warning, so that each can be read and tested on its own.
 
 use std::time::Duration;
 
@@ -17,32 +17,32 @@ use crate::peer::ServerFacts;
 use crate::spec::ServerSpec;
 use crate::transport::Destination;
 
-/// A start that takes longer than this is worth a word.
+/// A longer start is reported.
 const SLOW_START: Duration = Duration::from_secs(10);
-/// An answer to a probe that takes longer than this is worth a word.
+/// A longer response to a probe is reported.
 const SLOW_ANSWER: Duration = Duration::from_secs(1);
-/// A process that takes longer than this to end ignores that its input is closed.
+/// A process that takes longer to exit ignores the end of its input.
 const SLOW_END: Duration = Duration::from_millis(1_900);
-/// A server whose tools cost more than this fills a model's context.
+/// The token cost above which a server's tools are reported.
 const EXPENSIVE_SERVER: Tokens = Tokens(10_000);
-/// A tool that costs more than this is an exception.
+/// The token cost above which a tool is reported.
 const EXPENSIVE_TOOL: Tokens = Tokens(2_000);
-/// How many names a finding lists.
+/// The maximum number of names in a finding.
 const NAMED: usize = 3;
 
-/// What is known of a server that works.
+/// Observations of a working server.
 pub(super) struct Habits<'a> {
     pub(super) spec: &'a ServerSpec,
     pub(super) destination: &'a Destination,
     pub(super) steps: &'a [StepReport],
     pub(super) facts: &'a ServerFacts,
     pub(super) tools: &'a ServerTools,
-    /// Why the list of tools is not complete.
+    /// The reason the list of tools is incomplete.
     pub(super) cut: Option<&'a str>,
     pub(super) noise: &'a [String],
-    /// How long the server may be silent about `server/discover`.
+    /// The timeout of `server/discover`.
     pub(super) patience: Duration,
-    /// How long it took to end.
+    /// The time it took to exit.
     pub(super) ended: Duration,
 }
 
@@ -251,7 +251,7 @@ fn slow_answer(habits: &Habits<'_>) -> Option<Finding> {
 fn silent_about_discover(habits: &Habits<'_>) -> Option<Finding> {
     let discover = not_spoken(habits, Step::Discover)?;
     let is_local = habits.facts.transport == Transport::Stdio;
-    // One that speaks the stateless era has answered after all, only late.
+    // A server of the stateless era has responded, only late.
     let is_stateful = habits.facts.revision.era() == Era::Stateful;
     (is_local && is_stateful && discover.duration >= habits.patience).then(|| {
         finding(
@@ -339,7 +339,7 @@ fn repaired_schemas(habits: &Habits<'_>) -> Option<Finding> {
 
 fn no_tools(habits: &Habits<'_>) -> Option<Finding> {
     if !habits.tools.tools().is_empty() || !habits.tools.aside().is_empty() {
-        // With all tools set aside there is a finding already, or the entry wants it so.
+        // If all tools are set aside, there is another finding, or the entry hides them.
         let hidden = habits.tools.tools().is_empty() && set_aside(habits).is_none();
         return hidden.then(|| {
             finding(
@@ -387,7 +387,7 @@ fn not_spoken<'a>(habits: &Habits<'a>, step: Step) -> Option<&'a StepReport> {
     steps.find(|report| report.step == step && report.outcome == Outcome::NotSpoken)
 }
 
-/// Whether a program fetches a package before it runs it.
+/// Whether a program downloads a package before running it.
 fn fetches_packages(program: &str) -> bool {
     let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
     let name = name.split('.').next().unwrap_or(name);
@@ -409,7 +409,7 @@ fn counted(count: usize, noun: &str) -> String {
     }
 }
 
-/// The first few, and how many more there are.
+/// The first few items, and the number of the others.
 fn listed(items: impl Iterator<Item = String> + Clone) -> String {
     let more = items.clone().skip(NAMED).count();
     let mut shown: Vec<String> = items.take(NAMED).map(|item| quoted(&item)).collect();
@@ -432,7 +432,7 @@ mod tests {
     use crate::spec::ConnectionKey;
     use crate::transport::stdio::StdioConnector;
 
-    /// A server with one small tool, of the newest era, that did everything at once.
+    /// A fast server of the newest era with one small tool.
     struct Server {
         spec: ServerSpec,
         destination: Destination,
@@ -480,7 +480,7 @@ mod tests {
         }
     }
 
-    /// What is found odd about a server that differs from the good one by this.
+    /// Checks the warnings about a server with this change.
     #[track_caller]
     fn check(change: impl FnOnce(&mut Server), expected: &[&str]) -> Vec<Finding> {
         let mut server = Server::new();
@@ -538,7 +538,7 @@ mod tests {
             |server| server.took(Step::Probe, &Outcome::Done, Duration::from_secs(2)),
             &["slow-answers"],
         );
-        // A modern server that answered late was not silent.
+        // A modern server that responded late was not silent.
         let silent = |server: &mut Server| {
             server.took(Step::Discover, &Outcome::NotSpoken, Duration::from_secs(2));
         };

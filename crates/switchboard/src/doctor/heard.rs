@@ -1,16 +1,16 @@
-//! What a server says while it is examined, besides its answers.
+//! Collects a server's log lines during an examination.
 
 use crate::events::{LogLine, LogSource};
 use crate::logs::LogRing;
 use crate::peer::{Notice, Observer};
 use crate::transport::Closed;
 
-/// Keeps what is heard, within bounds.
+/// Stores log lines, within limits.
 #[derive(Debug, Default)]
 pub(super) struct Heard(LogRing);
 
 impl Heard {
-    /// Forgets everything: the process is started anew, and says it all again.
+    /// Drops all lines: the process is restarted and will print them again.
     pub(super) fn forget(&self) {
         self.0.clear();
     }
@@ -20,7 +20,7 @@ impl Heard {
         self.0.stderr_tail(count)
     }
 
-    /// What was no message where one was expected.
+    /// Output that is not a protocol message.
     pub(super) fn noise(&self) -> Vec<String> {
         let lines = self.0.lines().into_iter();
         lines

@@ -1,21 +1,19 @@
-//! What is wrong with a server, and how to fix it.
+//! Diagnoses servers and suggests fixes.
 //!
-//! Owns the examination that `doctor` shows: every step on the way to a server is taken once, timed and noted, and
-//! whatever goes wrong or looks wrong becomes a [`Finding`] with its reason and its remedy. It speaks with servers by
-//! itself, independent of a [`Host`](crate::Host), and leaves nothing behind: no state, no memory, no process. What it
-//! could repair it hands over as a [`Repair`], to be run when the user says so.
+//! Implements the `doctor` command: runs and times every step of connecting to a server once, and reports each problem
+//! as a [`Finding`] with its reason and remedy. Connects independently of a [`Host`](crate::Host), and leaves no state,
+//! cache or process behind. Possible repairs are returned as a [`Repair`], to be run on the user's request.
 //!
-//! | where | what |
+//! | module | content |
 //! |---|---|
-//! | `examine` | takes the steps |
-//! | `steps`, `heard` | notes them, and what the server says meanwhile |
-//! | `causes` | why a step failed: one function for each cause |
-//! | `habits` | what is odd about a server that works |
-//! | `npx` | whether npx's installed copy of a server is complete, and how it is repaired |
-//! | `variables` | what the server does not get of the user's environment |
+//! | `examine` | runs the steps |
+//! | `steps`, `heard` | record the steps and the server's log |
+//! | `causes` | causes of a failed step, one function each |
+//! | `habits` | warnings about a working server |
+//! | `npx` | detects and repairs a broken npx installation |
+//! | `variables` | variables of the user's environment that the server does not inherit |
 //!
-//! What servers write is quoted in findings with everything invisible made visible; the tail of their stderr is
-//! passed on as it came.
+//! Findings quote server output sanitized; the tail of stderr is returned unsanitized.
 
 mod causes;
 mod examine;
@@ -45,14 +43,14 @@ use crate::spec::ServerSpec;
 pub use npx::Repair;
 pub use steps::{Outcome, Step, StepReport};
 
-/// How servers are examined.
+/// Options of an examination.
 #[derive(Clone)]
 pub struct DoctorOptions {
-    /// The numbers of the host: pools, deadlines, limits.
+    /// The settings of the host: concurrency, deadlines, limits.
     pub settings: HostSettings,
-    /// The user's home, to look for programs that are installed outside the `PATH`. Without it nobody looks.
+    /// The user's home, to search for programs outside the `PATH`. `None`: no search.
     pub home: Option<PathBuf>,
-    /// What servers are told they may ask, which some of them list more tools for. Nothing is asked by listing.
+    /// Declares the client capabilities, on which some servers' tool lists depend. Listing sends no requests to it.
     pub handler: Arc<dyn ClientHandler>,
 }
 
@@ -66,7 +64,7 @@ impl Default for DoctorOptions {
     }
 }
 
-/// What was found out about one server.
+/// The result of examining one server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Diagnosis {
@@ -74,41 +72,41 @@ pub struct Diagnosis {
     pub server: ServerName,
     /// The transport it is configured with.
     pub transport: Option<Transport>,
-    /// How it stands, in a word.
+    /// The overall result.
     pub verdict: Verdict,
-    /// The steps that were taken, in their order.
+    /// The steps, in order.
     pub steps: Vec<StepReport>,
-    /// What is wrong or odd, the worst first.
+    /// Problems, the most severe first.
     pub findings: Vec<Finding>,
-    /// What can be repaired here, if the user says so.
+    /// Repairs that the user can confirm.
     pub repairs: Vec<Repair>,
-    /// What the server is, if there was a conversation.
+    /// Facts about the server, if it could be connected.
     pub facts: Option<Facts>,
-    /// The last lines of its stderr, oldest first, as it wrote them.
+    /// The last lines of its stderr, oldest first, unsanitized.
     pub stderr: Vec<String>,
 }
 
-/// How a server stands.
+/// The overall result of an examination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
     /// It works.
     Healthy,
     /// It was not examined, because it may not be started.
     NotExamined,
-    /// It works, and something about it should be looked at.
+    /// It works, with warnings.
     Troubled,
     /// It requires a login.
     NeedsLogin,
-    /// It does not accept the token of its entry.
+    /// It rejects the token of its entry.
     TokenRejected,
     /// It cannot be used.
     Unreachable,
-    /// Its entry cannot be used.
+    /// Its entry is invalid.
     Misconfigured,
 }
 
 impl Verdict {
-    /// One word for reports and scripts.
+    /// The result in one word, for reports and scripts.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Healthy => "healthy",
@@ -122,34 +120,34 @@ impl Verdict {
     }
 }
 
-/// Something that is wrong or odd.
+/// A problem or a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What kind of finding it is, for scripts: `program-not-found`. Stable from version to version.
+    /// The kind of finding, for scripts: `program-not-found`. Stable across versions.
     pub code: &'static str,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What is wrong, in a line.
+    /// The problem, in one line.
     pub what: String,
-    /// How that is known, or where it comes from.
+    /// The evidence or origin.
     pub why: String,
-    /// What to do about it.
+    /// The suggested fix.
     pub remedy: String,
 }
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// The server, or a part of it, cannot be used.
     Error,
-    /// It works, and costs something: time, tokens, tools.
+    /// It works, at a cost of time, tokens or tools.
     Warning,
-    /// Good to know.
+    /// Information only.
     Note,
 }
 
 impl Severity {
-    /// One word for reports and scripts.
+    /// The severity in one word, for reports and scripts.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -159,54 +157,54 @@ impl Severity {
     }
 }
 
-/// What a server is.
+/// Facts about a connected server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Facts {
-    /// The transport that is used in the end; `http` may have become `sse`.
+    /// The transport in use; `http` may have fallen back to `sse`.
     pub transport: Transport,
-    /// The revision that is spoken.
+    /// The negotiated protocol revision.
     pub revision: Revision,
-    /// Its name for programs, as it wrote it.
+    /// Its programmatic name, unsanitized.
     pub name: Option<String>,
-    /// Its version, as it wrote it.
+    /// Its version, unsanitized.
     pub version: Option<String>,
-    /// What it says it can do.
+    /// Its declared capabilities.
     pub capabilities: Vec<&'static str>,
-    /// How many tools it offers.
+    /// The number of tools it offers.
     pub tools: usize,
-    /// How many tools it lists, by what becomes of them.
+    /// The tools it lists, counted by whether they are offered.
     pub count: ToolCount,
-    /// How many prompts it lists, if it has any.
+    /// The number of prompts it lists; `None` if it has none.
     pub prompts: Option<usize>,
-    /// How many resources it lists, if it has any.
+    /// The number of resources it lists; `None` if it has none.
     pub resources: Option<usize>,
-    /// What all its tools cost in a model's context.
+    /// The token cost of all its tools in a model's context.
     pub tokens: Tokens,
     /// Its tools that are not offered.
     pub set_aside: Vec<SetAside>,
-    /// What is repaired in the schemas of its tools.
+    /// Repairs applied to the schemas of its tools.
     pub lints: Vec<ToolLint>,
 }
 
-/// Something in the schema of a tool that model providers would refuse.
+/// A part of a tool's schema that model providers would reject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolLint {
     /// The tool, as its server spells it.
     pub tool: String,
-    /// What it is, and what was done about it.
+    /// The problem and its repair.
     pub finding: SchemaFinding,
 }
 
-/// Examines one server: connects, lists, probes, and ends the connection again.
+/// Examines one server: connects, lists, probes, and closes the connection.
 ///
-/// It takes no longer than the server may take to start, and some seconds more. Dropping the future ends whatever was
-/// begun.
+/// Takes at most the server's start-up deadline and a few seconds more. Dropping the future stops everything it
+/// started.
 pub async fn diagnose(spec: &ServerSpec, options: &DoctorOptions) -> Diagnosis {
     examine::examine(spec, options).await
 }
 
-/// Examines servers side by side, as many as the host would start at once. The order is that of `specs`.
+/// Examines servers concurrently, as many as the host would start at once. Returns results in the order of `specs`.
 pub async fn diagnose_all(specs: &[ServerSpec], options: &DoctorOptions) -> Vec<Diagnosis> {
     let local = Semaphore::new(options.settings.local_connections.max(1));
     let remote = Semaphore::new(options.settings.remote_connections.max(1));
@@ -224,7 +222,7 @@ pub async fn diagnose_all(specs: &[ServerSpec], options: &DoctorOptions) -> Vec<
 }
 
 impl Diagnosis {
-    /// A server whose entry cannot be used at all.
+    /// The diagnosis of a server whose entry is invalid.
     pub fn of_connector(server: ServerName, error: &ConnectorError) -> Self {
         Self::without_steps(
             server,
@@ -233,7 +231,7 @@ impl Diagnosis {
         )
     }
 
-    /// A server of which this is known without a try.
+    /// A diagnosis without an examination.
     pub fn without_steps(server: ServerName, verdict: Verdict, findings: Vec<Finding>) -> Self {
         Self {
             server,
@@ -247,7 +245,7 @@ impl Diagnosis {
         }
     }
 
-    /// How long all steps took together.
+    /// The total duration of all steps.
     pub fn duration(&self) -> Duration {
         self.steps.iter().map(|report| report.duration).sum()
     }

@@ -1,7 +1,7 @@
-//! Whether npx's installed copy of a server is complete, and its removal when it is not.
+//! Detects incomplete npx installations of a server, and removes them.
 //!
-//! An npx that is killed while it installs leaves its folder half made, and every later npx takes the folder for
-//! complete. Owns the signs of that, and [`Repair`], the only way in which the doctor changes anything.
+//! An npx killed during installation leaves an incomplete folder, which every later npx considers complete. [`Repair`]
+//! is the only way in which the doctor changes anything.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,18 +10,17 @@ use serde_json::Value;
 
 use crate::transport::InstalledPackage;
 
-/// Folders that are looked through for leftovers of an install, at most.
+/// The maximum number of folders searched for leftovers.
 const MAX_ENTRIES: usize = 10_000;
-/// Letters that npm appends to the name of a folder that it moves out of the way: `.name-AbCd1234`.
+/// The length of the suffix that npm appends to a folder it moves aside: `.name-AbCd1234`.
 const LEFTOVER_LETTERS: std::ops::RangeInclusive<usize> = 8..=10;
 
 /// The installed copy of the package that a server's npx runs.
 #[derive(Debug)]
 pub(super) struct Installed {
     pub(super) package: InstalledPackage,
-    /// Whether there is anything to remove.
     pub(super) exists: bool,
-    /// What the folder lacks, or has too much.
+    /// The damage found in the folder.
     pub(super) damage: Option<String>,
 }
 
@@ -36,7 +35,7 @@ impl Installed {
         }
     }
 
-    /// The name of the folder, which npm's messages have in the paths they name.
+    /// The name of the folder, which occurs in the paths of npm's messages.
     pub(super) fn hash(&self) -> &str {
         let name = self.package.folder.file_name();
         name.and_then(|name| name.to_str()).unwrap_or_default()
@@ -48,20 +47,20 @@ impl Installed {
     }
 }
 
-/// A repair that `doctor` makes only when the user says so: the removal of one folder of npx's cache, which npx makes
-/// again on the next start of the server.
+/// A repair that `doctor` runs only on the user's request: removes one folder of npx's cache, which npx recreates on
+/// the next start of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repair {
     folder: PathBuf,
 }
 
 impl Repair {
-    /// The folder that is removed: `<cache>/_npx/<hash>`.
+    /// The folder to remove: `<cache>/_npx/<hash>`.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Removes the folder. Links in it are removed and not followed.
+    /// Removes the folder. Links in it are removed, not followed.
     ///
     /// # Errors
     ///
@@ -82,7 +81,7 @@ fn is_real_folder(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| found.is_dir())
 }
 
-/// What shows that an install into the folder was interrupted.
+/// Signs of an interrupted installation in the folder.
 fn damage(folder: &Path) -> Option<String> {
     let modules = folder.join("node_modules");
     if let Some(name) = leftover(&modules) {
@@ -110,7 +109,7 @@ fn damage(folder: &Path) -> Option<String> {
     })
 }
 
-/// A folder that npm moved out of the way and did not remove.
+/// A folder that npm moved aside and did not remove.
 fn leftover(modules: &Path) -> Option<String> {
     let is_leftover = |name: &String| {
         let suffix = name
@@ -138,7 +137,7 @@ fn names(folder: &Path) -> impl Iterator<Item = String> {
         .filter_map(|entry| entry.file_name().into_string().ok())
 }
 
-/// The programs that a package puts into `node_modules/.bin`.
+/// The programs that a package installs in `node_modules/.bin`.
 fn programs(package: &str, manifest: &Value) -> Vec<String> {
     match &manifest["bin"] {
         Value::String(_) => {

@@ -1,4 +1,4 @@
-//! The steps on the way to a server, noted as they are taken.
+//! Records the steps of connecting to a server.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,36 +9,36 @@ use tokio::time::Instant;
 
 use crate::peer::OpenStep;
 
-/// A step on the way to a server.
+/// A step of an examination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Step {
-    /// Starting its process.
+    /// Spawns its process.
     Spawn,
-    /// Starting its process once more, because it ended on the first request.
+    /// Respawns its process, because it exited on the first request.
     Respawn,
-    /// Opening the connection.
+    /// Opens the connection.
     Connect,
-    /// Opening the older HTTP+SSE connection, because the newer one was refused.
+    /// Opens a legacy HTTP+SSE connection, because Streamable HTTP was refused.
     ConnectLegacy,
     /// `server/discover`.
     Discover,
     /// `initialize`.
     Initialize,
-    /// Its tools.
+    /// Lists its tools.
     Tools,
-    /// Its prompts.
+    /// Lists its prompts.
     Prompts,
-    /// Its resources.
+    /// Lists its resources.
     Resources,
-    /// Whether it is still there.
+    /// Probes the connection.
     Probe,
-    /// Ending the connection.
+    /// Closes the connection.
     Close,
 }
 
 impl Step {
-    /// Its name in reports and for scripts.
+    /// The name in reports and for scripts.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Spawn => "spawn",
@@ -56,19 +56,19 @@ impl Step {
     }
 }
 
-/// A step that was taken.
+/// A completed step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepReport {
     /// The step.
     pub step: Step,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
-    /// How long it took.
+    /// The duration.
     pub duration: Duration,
 }
 
 impl StepReport {
-    /// Masks the secrets of the server in it.
+    /// Masks the server's secrets.
     pub(super) fn redact(&mut self, redactor: &Redactor) {
         if let Outcome::Failed(reason) = &mut self.outcome {
             *reason = redactor.redact(reason).into_owned();
@@ -76,18 +76,17 @@ impl StepReport {
     }
 }
 
-/// What came of a step.
+/// The outcome of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was done.
+    /// It succeeded.
     Done,
-    /// The server does not speak that way; another was tried next.
+    /// The server does not support it; another way was tried next.
     NotSpoken,
-    /// It failed.
+    /// It failed, with this message.
     Failed(String),
 }
 
-/// Takes the notes.
 pub(super) struct Steps {
     transport: Transport,
     notes: Mutex<Notes>,
@@ -107,7 +106,7 @@ impl Steps {
         }
     }
 
-    /// A step of the opening begins; the one before it has ended.
+    /// Starts a step of opening the connection, and ends the previous one.
     pub(super) fn opening(&self, step: OpenStep) {
         let again = self.lock().current.is_some();
         let step = match step {
@@ -121,7 +120,7 @@ impl Steps {
             OpenStep::Initialize => Step::Initialize,
             OpenStep::List => Step::Tools,
         };
-        // An opening goes on after a request of its own only because the answer led elsewhere.
+        // Opening continues after such a request only if the response led elsewhere.
         let previous = match self.current() {
             Some(Step::Discover | Step::Initialize) => Outcome::NotSpoken,
             _ => Outcome::Done,
@@ -130,8 +129,7 @@ impl Steps {
         self.begin(step);
     }
 
-    /// The current step failed because no connection could be made. HTTP connects with its first request, so the step
-    /// before it that prepared the connection is the one that failed.
+    /// Attributes the failure of the current step to the connect step before it: HTTP connects with its first request.
     pub(super) fn never_connected(&self) {
         let mut notes = self.lock();
         let Some(last) = notes.taken.last() else {
@@ -148,13 +146,13 @@ impl Steps {
         }
     }
 
-    /// A step begins; the one before it was done.
+    /// Starts a step; the previous one succeeded.
     pub(super) fn begin(&self, step: Step) {
         self.end(Outcome::Done);
         self.lock().current = Some((step, Instant::now()));
     }
 
-    /// The current step ends, and says how long it took.
+    /// Ends the current step and returns its duration.
     pub(super) fn end(&self, outcome: Outcome) -> Duration {
         let mut notes = self.lock();
         let Some((step, begun)) = notes.current.take() else {
@@ -169,12 +167,10 @@ impl Steps {
         duration
     }
 
-    /// The step that is being taken.
     pub(super) fn current(&self) -> Option<Step> {
         self.lock().current.map(|(step, _)| step)
     }
 
-    /// All steps so far.
     pub(super) fn taken(&self) -> Vec<StepReport> {
         self.lock().taken.clone()
     }

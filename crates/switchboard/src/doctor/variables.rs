@@ -1,4 +1,4 @@
-//! Variables of the user's shell that a server does not get and may miss. Names only: no value comes here.
+//! Variables of the user's shell that a server does not inherit and may need. Handles names only, never values.
 
 use switchboard_config::text::visible;
 
@@ -6,9 +6,9 @@ use super::causes::finding;
 use super::{Finding, Severity};
 use crate::transport::{Connector, VariablePurpose, WithheldVariable};
 
-/// How many names a finding lists.
+/// The maximum number of names in a finding.
 const NAMED: usize = 8;
-/// Words of variables and of servers that connect nothing with each other.
+/// Words too common to relate a variable to a server.
 const COMMON: &[&str] = &[
     "access",
     "credentials",
@@ -22,7 +22,7 @@ const COMMON: &[&str] = &[
     "token",
 ];
 
-/// What a server does not get of the environment.
+/// Variables that a server does not inherit.
 #[derive(Debug, Default)]
 pub(super) struct Variables {
     withheld: Vec<WithheldVariable>,
@@ -39,12 +39,12 @@ impl Variables {
         }
     }
 
-    /// Whether the variable is set where Switchboard was started, and withheld.
+    /// Whether the variable is set in our environment but withheld.
     pub(super) fn has(&self, name: &str) -> bool {
         self.withheld.iter().any(|variable| variable.name == name)
     }
 
-    /// The line of an entry that passes these on, besides those that it passes on already.
+    /// The line of an entry that passes these variables, including those it passes already.
     pub(super) fn line<'a>(&'a self, names: impl IntoIterator<Item = &'a str>) -> String {
         let mut all: Vec<&str> = self.listed.iter().map(String::as_str).collect();
         for name in names {
@@ -56,7 +56,7 @@ impl Variables {
         format!("env_vars = [{}]", quoted.collect::<Vec<_>>().join(", "))
     }
 
-    /// The variables that a server that failed may miss: what installs it, what decides which code runs, and credentials.
+    /// The variables that a failed server may need: for its installation, for selecting code, and credentials.
     pub(super) fn missed(&self, server: &str, about: &str) -> Option<Finding> {
         let mut missed: Vec<&WithheldVariable> = self.withheld.iter().collect();
         missed.retain(|variable| match variable.purpose {
@@ -68,7 +68,7 @@ impl Variables {
         self.note(server, "it may need variables from your shell", &missed)
     }
 
-    /// Credentials that a server that works does not get although they are named after it.
+    /// Credentials related by name to a working server that does not inherit them.
     pub(super) fn related(&self, server: &str, about: &str) -> Option<Finding> {
         let mut related: Vec<&WithheldVariable> = self.withheld.iter().collect();
         related.retain(|variable| {

@@ -1,15 +1,15 @@
-//! Patterns for paths.
+//! Glob patterns for paths.
 
 use globset::{GlobBuilder, GlobMatcher};
 
-/// A pattern for paths with `/` between their parts: `*` stays within one part, `**` does not.
+/// Compiles a pattern for paths with `/` as separator: `*` does not cross separators, `**` does.
 pub fn pattern(pattern: &str) -> Result<GlobMatcher, globset::Error> {
     let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
     let glob = GlobBuilder::new(pattern).literal_separator(true).build()?;
     Ok(glob.compile_matcher())
 }
 
-/// A pattern that selects files: without a `/` it matches names in every folder.
+/// Compiles a pattern that selects files: without a `/` it matches names in every folder.
 pub fn filter(text: &str) -> Result<GlobMatcher, globset::Error> {
     if text.contains('/') {
         pattern(text)

@@ -1,6 +1,6 @@
-//! Searching a file for a regular expression, piece by piece.
+//! Searches a file for a regular expression, incrementally.
 //!
-//! A file with a zero byte counts as binary: the search ends there. UTF-16 with a byte order mark is decoded first.
+//! A file with a NUL byte counts as binary: the search ends there. UTF-16 with a byte order mark is decoded first.
 
 use std::io::{self, Read};
 
@@ -10,21 +10,21 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink};
 use super::FileError;
 use crate::service::Cancellation;
 
-/// The longest line, and the largest file where matches may span lines.
+/// The maximum length of a line, and of a file if matches may span lines.
 const MAX_HEAP: usize = 32 * 1024 * 1024;
 
-/// What to search for.
+/// The options of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct GrepOptions<'a> {
     /// A regular expression.
     pub pattern: &'a str,
-    /// Whether upper and lower case match each other.
+    /// Whether to ignore case.
     pub ignore_case: bool,
     /// Whether matches may span lines.
     pub multiline: bool,
-    /// How many lines to report before and after each match.
+    /// Context lines before and after each match.
     pub context: usize,
-    /// The largest compiled expression, in bytes.
+    /// The maximum size of the compiled expression, in bytes.
     pub max_expression: usize,
 }
 
@@ -47,7 +47,7 @@ impl Grep {
         if options.multiline {
             builder.dot_matches_new_line(true);
         } else {
-            // In this order: the end of a line is still the line feed, and the carriage return before it does not count.
+            // In this order: lines still end with a line feed, and a carriage return before it is ignored.
             builder.crlf(true).line_terminator(Some(b'\n'));
         }
         let searcher = SearcherBuilder::new()
@@ -64,7 +64,7 @@ impl Grep {
         })
     }
 
-    /// Passes what matches in a file to `sink`.
+    /// Passes the matches in a file to `sink`.
     pub fn search(
         &mut self,
         file: impl Read,
@@ -80,7 +80,7 @@ impl Grep {
     }
 }
 
-/// A file that cannot be read any further after the search was cancelled.
+/// A reader that fails once the search is cancelled.
 struct Cancellable<'a, R> {
     file: R,
     cancellation: &'a Cancellation,

@@ -1,4 +1,4 @@
-//! Reading a range of lines, piece by piece, so that the size of a file does not matter.
+//! Reads a range of lines incrementally, so that the size of a file does not matter.
 
 use std::borrow::Cow;
 use std::io::{BufRead as _, BufReader, Read};
@@ -6,55 +6,55 @@ use std::io::{BufRead as _, BufReader, Read};
 use super::FileError;
 use crate::service::Cancellation;
 
-/// How much is read at once.
+/// Bytes per read.
 const CHUNK: usize = 64 * 1024;
 
-/// Which lines to read.
+/// The range of lines to read.
 #[derive(Debug, Clone, Copy)]
 pub struct LineRange {
     /// The first line, counted from 1.
     pub first: u64,
-    /// How many lines.
+    /// The number of lines.
     pub count: u64,
-    /// How far into the file to read; whole chunks, so a little more may be read.
+    /// The maximum number of bytes to read, rounded up to whole chunks.
     pub max_bytes: u64,
 }
 
-/// Where reading ended.
+/// The reason reading ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadEnd {
-    /// At the end of the file, which has so many lines.
+    /// End of file, with the total number of lines.
     File(u64),
-    /// At the end of the range; this line follows.
+    /// End of the range, with the number of the next line.
     Range(u64),
-    /// In this line, because the receiver takes no more.
+    /// The receiver stopped at this line.
     Full(u64),
-    /// At the limit of bytes to read.
+    /// The byte limit was reached.
     MaxBytes,
 }
 
-/// A line with its end.
+/// A line including its terminator.
 #[derive(Debug, Clone, Copy)]
 pub struct Line<'a> {
-    /// Its bytes, or as many of them as were wanted.
+    /// Its bytes, up to the requested maximum.
     pub start: &'a [u8],
-    /// How many bytes it has.
+    /// Its full length in bytes.
     pub length: usize,
 }
 
-/// A line as text, without its end and not longer than wanted.
+/// A line as text, without its terminator, truncated to a maximum length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineText {
-    /// The line, or its beginning.
+    /// The line, possibly truncated.
     pub text: String,
-    /// Whether the line is longer.
+    /// Whether it was truncated.
     pub is_cut: bool,
-    /// Whether bytes that are not UTF-8 were replaced. A character that the cut split does not count.
+    /// Whether invalid UTF-8 was replaced. A character split by the truncation does not count.
     pub is_repaired: bool,
 }
 
-/// Passes the lines of a range with their numbers to `take`, until it returns `false`. Of each line, it stores no more
-/// than `max_line` bytes.
+/// Passes the lines of a range with their numbers to `take` until it returns `false`. Stores at most `max_line` bytes
+/// of each line.
 pub fn read_lines(
     file: impl Read,
     range: &LineRange,
@@ -104,7 +104,7 @@ pub fn read_lines(
         reader.consume(consumed);
         read += consumed as u64;
     }
-    // The last line may have no end.
+    // The last line may lack a terminator.
     let line = Line {
         start: &start,
         length,
@@ -120,7 +120,7 @@ pub fn read_lines(
 }
 
 impl<'a> Line<'a> {
-    /// A line of which all bytes are known.
+    /// A complete line.
     pub fn whole(line: &'a [u8]) -> Self {
         Self {
             start: line,
@@ -128,7 +128,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// How many bytes so many characters have at most.
+    /// The maximum number of bytes of this many characters.
     pub const fn max_bytes(characters: usize) -> usize {
         characters * 4
     }
@@ -231,7 +231,7 @@ mod tests {
         check("äöüß\n".as_bytes(), 9, "äöü", true, false);
         check(b"ab", 3, "ab", true, false);
         check(b"a\xe9", 2, "a\u{fffd}", false, true);
-        // The cut splits a character, which is not a fault of the file.
+        // The truncation splits a character, which is not an encoding error of the file.
         let faces = "a\u{1f600}\u{1f600}\u{1f600}";
         check(faces.as_bytes(), 13, "a\u{1f600}\u{1f600}", true, false);
     }

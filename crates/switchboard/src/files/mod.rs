@@ -1,16 +1,16 @@
-//! Reading, listing and searching files, for the embedded server and for an agent's tools.
+//! Reads, lists and searches files, for the embedded server and for the agent's tools.
 //!
-//! | where | what |
+//! | module | content |
 //! |---|---|
-//! | this file | [`FileError`], and `Folder`: a folder that no path leads out of |
-//! | `open` | opens regular files only, without waiting; tells text from binary |
-//! | `lines` | reads a range of lines within limits; a line as text |
-//! | `glob` | patterns for paths |
-//! | `walk` | lists files with git's ignore rules, without places that contain secrets |
+//! | this file | [`FileError`], and `Folder`: confines paths to a folder |
+//! | `open` | opens regular files only, without blocking; detects binary files |
+//! | `lines` | reads a range of lines within limits |
+//! | `glob` | glob patterns for paths |
+//! | `walk` | lists files by git's ignore rules, without secret paths |
 //! | `grep` | searches files for a regular expression |
 //!
-//! Every function is bounded and stops soon after it is cancelled. Arguments, output formats and texts belong to the
-//! tools; so does the decision which files may be read, except for `Folder`.
+//! Every function is bounded and stops soon after it is cancelled. The tools define arguments and output, and decide
+//! which files may be read, except for `Folder`.
 
 mod glob;
 mod grep;
@@ -28,32 +28,32 @@ pub use lines::{Line, LineRange, LineText, ReadEnd, read_lines};
 pub use open::{beginning, check_regular, is_binary, open_regular, read_whole};
 pub use walk::{IgnoreRules, Listing, Walk};
 
-/// Why a file cannot be read, listed or searched.
+/// The reason a file cannot be read, listed or searched.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// It is not in the folder that paths are confined to.
+    /// Outside the folder that paths are confined to.
     #[error("outside the folder")]
     Outside,
-    /// It is a folder where a file is required.
+    /// A folder instead of a file.
     #[error("a folder")]
     Folder,
-    /// It is a device, a pipe or a socket.
+    /// A device, pipe or socket.
     #[error("a device, pipe or socket")]
     Special,
-    /// It has more than this many bytes.
+    /// Larger than this many bytes.
     #[error("larger than {0} bytes")]
     TooLarge(u64),
-    /// The caller cancelled.
+    /// Cancelled by the caller.
     #[error("cancelled")]
     Cancelled,
-    /// The system refused.
+    /// An I/O error.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 impl FileError {
-    /// Whether there is no such file.
+    /// Whether the file does not exist.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Io(error) if matches!(
             error.kind(),
@@ -62,10 +62,10 @@ impl FileError {
     }
 }
 
-/// A folder that no path leads out of: a path is checked as written first, then where its symbolic links lead, and
-/// the file is opened so that neither can change in between.
+/// Confines paths to a folder: a path is checked lexically, then after resolving symbolic links, and the file is opened
+/// so that neither can change in between.
 pub(crate) struct Folder {
-    /// Without symbolic links.
+    /// The path, with symbolic links resolved.
     path: PathBuf,
 }
 
@@ -89,11 +89,11 @@ impl Folder {
         open::checked(&real, || open::open_within(&self.path, relative))
     }
 
-    /// Where a path leads, if that is within the folder.
+    /// Resolves a path, if it lies within the folder.
     pub(crate) fn resolve(&self, path: &str) -> Result<PathBuf, FileError> {
         let wanted = Path::new(path);
         let wanted = wanted.strip_prefix(&self.path).unwrap_or(wanted);
-        // As written first, so that nothing can be learned of what exists elsewhere.
+        // Lexically first, so that callers cannot probe for files elsewhere.
         let mut depth = 0_usize;
         for component in wanted.components() {
             depth = match component {

@@ -1,4 +1,4 @@
-//! Opening regular files, and nothing else: opening a device can have an effect, and opening a pipe can wait.
+//! Opens regular files only: opening a device can have side effects, and opening a pipe can block.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _, Seek as _};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::FileError;
 
-/// How much of a file tells text from binary.
+/// The number of bytes checked to detect binary files.
 const BEGINNING: u64 = 8192;
 
 /// Opens a regular file by any path.
@@ -17,7 +17,7 @@ pub fn open_regular(path: &Path) -> Result<(File, Metadata), FileError> {
         #[cfg(unix)]
         {
             use std::os::unix::fs::OpenOptionsExt as _;
-            // If it has become a pipe meanwhile, this does not wait.
+            // Does not block, even if the file has become a pipe since.
             let flags = rustix::fs::OFlags::NONBLOCK.bits();
             options.custom_flags(i32::try_from(flags).unwrap_or_default());
         }
@@ -25,7 +25,7 @@ pub fn open_regular(path: &Path) -> Result<(File, Metadata), FileError> {
     })
 }
 
-/// Opens a file that is a regular one before and after.
+/// Opens a file, and checks before and after that it is a regular one.
 pub(super) fn checked(
     path: &Path,
     open: impl FnOnce() -> io::Result<File>,
@@ -37,7 +37,7 @@ pub(super) fn checked(
     Ok((file, metadata))
 }
 
-/// Refuses what is not a regular file.
+/// Rejects anything but a regular file.
 pub fn check_regular(metadata: &Metadata) -> Result<(), FileError> {
     if metadata.is_file() {
         Ok(())
@@ -48,7 +48,7 @@ pub fn check_regular(metadata: &Metadata) -> Result<(), FileError> {
     }
 }
 
-/// The first bytes of a file, enough to tell what is in it. Reading starts at the beginning again.
+/// Reads the first bytes of a file, enough to detect its type, and rewinds.
 pub fn beginning(file: &mut File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     (&mut *file).take(BEGINNING).read_to_end(&mut bytes)?;
@@ -56,15 +56,15 @@ pub fn beginning(file: &mut File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether a file with this beginning is binary. Text has no zero byte there, and nearly everything else has.
+/// Whether a file with these first bytes is binary: text has no NUL byte, and nearly all binary formats do.
 pub fn is_binary(beginning: &[u8]) -> bool {
     memchr::memchr(0, beginning).is_some()
 }
 
-/// Reads a file whole, up to so many bytes.
+/// Reads a complete file of at most `max` bytes.
 pub fn read_whole(file: File, max: u64) -> Result<Vec<u8>, FileError> {
     let mut bytes = Vec::new();
-    // One byte more than allowed shows that a file is too large, also one that is growing.
+    // One byte more reveals a file that is too large, even while it grows.
     file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max {
         return Err(FileError::TooLarge(max));
@@ -72,9 +72,9 @@ pub fn read_whole(file: File, max: u64) -> Result<Vec<u8>, FileError> {
     Ok(bytes)
 }
 
-/// Opens a file by its path within `root`; neither is or leads through a symbolic link, or it is refused.
+/// Opens a file by its path within `root`. Fails if the path contains a symbolic link.
 ///
-/// Opening never waits, as it would for a pipe without a writer.
+/// Never blocks, for example on a pipe without a writer.
 #[cfg(unix)]
 pub(super) fn open_within(root: &Path, path: &Path) -> io::Result<File> {
     use rustix::fs::{CWD, Mode, OFlags, open, openat};
@@ -92,12 +92,12 @@ pub(super) fn open_within(root: &Path, path: &Path) -> io::Result<File> {
         let resolve =
             ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         match openat2(&folder, path, flags, Mode::empty(), resolve) {
-            // An old kernel, or a sandbox that does not know the call.
+            // An old kernel, or a sandbox that does not support the call.
             Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {}
             opened => return Ok(opened?.into()),
         }
     }
-    // Elsewhere no system call checks the folders on the way: open them one by one.
+    // No system call checks the parent folders here: open them one by one.
     let mut folder = folder;
     let mut parts = path.components().peekable();
     while let Some(part) = parts.next() {

@@ -1,4 +1,4 @@
-//! Listing the files of a folder with git's ignore rules, without places that contain secrets.
+//! Lists the files of a folder by git's ignore rules, without secret paths.
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -10,50 +10,50 @@ use super::FileError;
 use crate::permissions::SecretPlaces;
 use crate::service::Cancellation;
 
-/// How deep folders may lie within one another.
+/// The maximum nesting of folders.
 const MAX_DEPTH: usize = 128;
 
-/// Which files to list.
+/// Selects the files to list.
 #[derive(Debug, Clone, Copy)]
 pub struct Walk<'a> {
-    /// The folder whose ignore files count. It may also be a file.
+    /// The folder whose ignore files apply. May also be a file.
     pub root: &'a Path,
-    /// A file or folder within it, by its whole path: nothing else is listed.
+    /// Lists only this file or folder within it, by its full path.
     pub under: Option<&'a Path>,
-    /// Which ignore files count.
+    /// The ignore files that apply.
     pub rules: IgnoreRules,
-    /// Whether files that were changed last come first; by path otherwise.
+    /// Whether to sort by modification time, newest first, instead of by path.
     pub newest_first: bool,
-    /// How many files are looked at.
+    /// The maximum number of files visited.
     pub max_files: usize,
-    /// What is left out.
+    /// The paths to skip.
     pub secrets: &'a SecretPlaces,
 }
 
-/// Which ignore files count.
+/// The ignore files that apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IgnoreRules {
-    /// Those within the folder, whether it is in a repository or not. What lies outside changes nothing.
+    /// Those within the folder, whether it is in a repository or not. Files outside have no effect.
     OfFolder,
-    /// Those of the repository the folder is in, if it is in one.
+    /// Those of the enclosing repository, if any.
     OfRepository,
 }
 
 /// The files that were found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// Whole paths, which begin as the root does.
+    /// Full paths, starting with the root.
     pub paths: Vec<PathBuf>,
-    /// How many more are left out because they are in places that contain secrets.
+    /// The number of files skipped as secret.
     pub passed_over: usize,
-    /// Whether there are more files than may be looked at.
+    /// Whether the limit of visited files was reached.
     pub is_partial: bool,
 }
 
 impl Walk<'_> {
-    /// Lists the regular files that are not ignored and that `keep` accepts by their paths from the root. Symbolic links
-    /// are not followed, the folder of git itself is left out, and so is what cannot be read. A file that is named
-    /// outright is listed even if it is ignored.
+    /// Lists the regular files that are not ignored and that `keep` accepts by their paths relative to the root. Does
+    /// not follow symbolic links, and skips `.git` and unreadable files. A file given as the root is listed even if it
+    /// is ignored.
     pub fn list(
         &self,
         cancellation: &Cancellation,
@@ -100,7 +100,7 @@ impl Walk<'_> {
         Ok(listing)
     }
 
-    /// Visits files in no particular order; returns whether these are all.
+    /// Visits files in no particular order. Returns whether all were visited.
     fn visit(
         &self,
         cancellation: &Cancellation,
@@ -117,7 +117,7 @@ impl Walk<'_> {
             .hidden(false)
             .parents(of_repository)
             .require_git(of_repository)
-            // This depends on the environment of the process.
+            // Depends on the environment of the process.
             .git_global(false)
             .max_depth(Some(MAX_DEPTH))
             .filter_entry(is_on_the_way)

@@ -1,7 +1,7 @@
-//! How much servers may ask: a rate limit for each, before a person or a model hears of anything.
+//! Rate limits for requests from servers, applied before a user or a model sees them.
 //!
-//! Owns the counts. Both eras pass here, and all of a server's connections share one count: elicitations, pages to visit
-//! and questions to the model. What is beyond the limit is refused with an error, and a front end hears of it once.
+//! Both eras pass through here, and all connections of a server share one count of elicitations, URLs to visit and
+//! sampling requests. Requests beyond the limit get an error, and the front end is notified once.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,19 +18,19 @@ use tokio::time::Instant;
 use super::ClientHandler;
 use crate::names::ServerName;
 
-/// The time that the rate is counted over. A server that asked too much is told of anew after as long a silence.
+/// The window of the rate limit. After this much quiet, exceeding the limit is reported again.
 const MINUTE: Duration = Duration::from_secs(60);
-/// A server that asked too much is refused until it has been silent for so long.
+/// A server that exceeds the limit is refused until it has been quiet for this long.
 const QUIET: Duration = Duration::from_secs(5);
-/// The code of the error for a request beyond a limit.
+/// The error code for a request beyond a limit.
 const TOO_MANY: ErrorCode = ErrorCode(-32_029);
 
-/// How much each server may ask.
+/// The limits of requests from each server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuestionLimits {
-    /// Questions of one server that may wait for their answers.
+    /// Pending requests per server.
     pub waiting: usize,
-    /// Questions of one server within a minute.
+    /// Requests per server and minute.
     pub per_minute: usize,
 }
 
@@ -43,25 +43,25 @@ impl Default for QuestionLimits {
     }
 }
 
-/// The error for a question beyond a limit.
+/// The error for a request beyond a limit.
 pub(crate) fn too_many(message: &'static str) -> ErrorObject<'static> {
     ErrorObject::new(TOO_MANY, message)
 }
 
-/// A handler that lets only so many questions through.
+/// A handler that enforces the limits.
 pub(crate) struct Limited {
     handler: Arc<dyn ClientHandler>,
     limits: QuestionLimits,
     servers: Mutex<HashMap<ServerName, Asking>>,
 }
 
-/// What one server has asked.
+/// The requests of one server.
 #[derive(Debug, Default)]
 struct Asking {
     waiting: usize,
-    /// When it asked, within the last minute.
+    /// The times of its requests within the last minute.
     asked: VecDeque<Instant>,
-    /// When it was last refused.
+    /// The time of its last refused request.
     refused: Option<Instant>,
 }
 
@@ -74,7 +74,7 @@ impl Limited {
         }
     }
 
-    /// Room for one more question of a server, or the refusal.
+    /// Admits one more request of a server, or refuses it.
     fn admit(&self, server: &ServerName) -> Result<Admitted<'_>, ErrorObject<'static>> {
         let now = Instant::now();
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,9 +88,9 @@ impl Limited {
         }
         let is_flooding = asking.refused.is_some_and(|refused| now - refused < QUIET);
         let message = if is_flooding || asking.waiting >= self.limits.waiting {
-            "this server asks too much at once; ask again in a few seconds, one thing after the other"
+            "rate limit exceeded: too many pending requests; retry in a few seconds, one at a time"
         } else if asking.asked.len() >= self.limits.per_minute {
-            "this server has asked too much within a minute; ask again later"
+            "rate limit exceeded: too many requests within a minute; retry later"
         } else {
             asking.waiting += 1;
             asking.asked.push_back(now);
@@ -109,7 +109,7 @@ impl Limited {
     }
 }
 
-/// A question that was let through. Dropped, it no longer waits.
+/// An admitted request. Dropping it releases its slot.
 struct Admitted<'a> {
     limited: &'a Limited,
     server: ServerName,
@@ -185,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers as often as it is let, and counts.
+    /// Answers when permitted, and counts.
     struct Person {
         asked: AtomicUsize,
         told: AtomicUsize,
@@ -239,7 +239,7 @@ mod tests {
         assert!(flood.is_err(), "two of them wait");
         assert_eq!(person.asked.load(Ordering::Relaxed), 2);
         assert_eq!(person.told.load(Ordering::Relaxed), 1);
-        // What is taken back no longer waits, and others are not concerned.
+        // A cancelled request no longer counts as pending, and other servers are not affected.
         person.answers.add_permits(1);
         assert!(limited.elicit(&quiet, question()).await.is_ok());
         assert!(

@@ -1,36 +1,36 @@
-//! What a hook may answer, in our own words and in those that other agents' hooks use.
+//! The answer of a hook, in Switchboard's own format and in those of other agents.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::json::SharedJson;
 
-/// What a hook says about a call. The default is to have looked and to say nothing.
+/// A hook's answer about a call. The default changes nothing.
 #[derive(Debug, Clone, Default)]
 pub struct HookAnswer {
-    /// What is to become of the call.
+    /// The decision about the call.
     pub decision: Option<HookDecision>,
-    /// Why, for the model and for people.
+    /// The reason, for the model and for people.
     pub reason: Option<String>,
     /// The arguments to send instead.
     pub arguments: Option<Box<RawValue>>,
-    /// The result to hand over instead.
+    /// The result to return instead.
     pub result: Option<SharedJson>,
 }
 
-/// What a hook may say about a call. The order is the strictness.
+/// A hook's decision about a call, in order of strictness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HookDecision {
-    /// It needs no consent. A rule that denies it still does.
+    /// It needs no approval. Deny rules still apply.
     Allow,
-    /// A person is to be asked.
+    /// The user is prompted.
     Ask,
-    /// It is not made, or its result is not handed over.
+    /// The call is not made, or its result is not returned.
     Block,
 }
 
 impl HookAnswer {
-    /// Stops the call.
+    /// Blocks the call.
     pub fn block(reason: impl Into<String>) -> Self {
         Self {
             decision: Some(HookDecision::Block),
@@ -39,7 +39,7 @@ impl HookAnswer {
         }
     }
 
-    /// Reads what a command printed.
+    /// Parses the output of a command.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         let text = text.trim();
         if text.is_empty() {
@@ -48,7 +48,7 @@ impl HookAnswer {
         if !text.starts_with('{') {
             return Err("printed something other than a JSON object");
         }
-        // What the parser says could quote a secret, so it is left out.
+        // Omit the parser's message, which could quote a secret.
         let wire: Wire =
             serde_json::from_str(text).map_err(|_| "printed JSON that cannot be read")?;
         let specific = wire.specific.unwrap_or_default();
@@ -63,7 +63,7 @@ impl HookAnswer {
                 "allow" | "approve" => HookDecision::Allow,
                 "ask" => HookDecision::Ask,
                 "block" | "deny" => HookDecision::Block,
-                _ => return Err("printed a decision that is not known"),
+                _ => return Err("printed an unknown decision"),
             };
             decision = decision.max(Some(said));
         }
@@ -75,7 +75,7 @@ impl HookAnswer {
                 .is_none_or(|value| value.get().starts_with('{'))
         };
         if !is_object(&arguments) || !is_object(&result) {
-            return Err("printed arguments or a result that are no object");
+            return Err("printed arguments or a result that is not an object");
         }
         Ok(Self {
             decision,
@@ -149,18 +149,18 @@ mod tests {
         let specific = r#"{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "ask",
             "permissionDecisionReason": "r", "updatedInput": {"a": 2}}}"#;
         check(specific, Ok((Some(Ask), Some("r"), Some(r#"{"a": 2}"#))));
-        // Of two words the stricter one counts.
+        // The stricter of two decisions wins.
         let both = r#"{"decision": "allow", "hookSpecificOutput": {"permissionDecision": "deny"}}"#;
         check(both, Ok((Some(Block), None, None)));
         check("ok", Err("printed something other than a JSON object"));
         check("{", Err("printed JSON that cannot be read"));
         check(
             r#"{"decision": "perhaps"}"#,
-            Err("printed a decision that is not known"),
+            Err("printed an unknown decision"),
         );
         check(
             r#"{"arguments": [1]}"#,
-            Err("printed arguments or a result that are no object"),
+            Err("printed arguments or a result that is not an object"),
         );
         check(
             r#"{"decision": 5}"#,

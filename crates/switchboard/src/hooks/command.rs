@@ -1,13 +1,13 @@
 //! A hook that is a program: JSON on its standard input, its answer on its standard output.
 //!
-//! Owns what it is told and what its answer means; [`crate::helper_process`] runs it.
+//! Encodes its input and interprets its answer; [`crate::helper_process`] runs it.
 //!
-//! | it ends with | which means |
+//! | exit status | meaning |
 //! |---|---|
-//! | 0 and nothing printed | it only looked |
+//! | 0 without output | no decision |
 //! | 0 and a JSON object | its answer |
-//! | 2 | the call is blocked; what it wrote to standard error is the reason |
-//! | anything else, a signal, no end in time, too much output, no JSON | it failed |
+//! | 2 | the call is blocked; standard error is the reason |
+//! | any other, a signal, a timeout, too much output, invalid JSON | the hook failed |
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,43 +25,43 @@ use crate::helper_process::{self, Bounds, Finished, RunError};
 use crate::json::SharedJson;
 use crate::own_variables::own_secrets;
 
-/// How much a hook may print. A result that it puts in place of another can be large.
+/// The maximum output of a hook, in bytes. A replacement result can be large.
 const MAX_OUTPUT: u64 = 16 << 20;
-/// How much of what it complains about is kept.
+/// The maximum standard error stored, in bytes.
 const MAX_COMPLAINT: u64 = 64 << 10;
-/// How much of a reason is passed on, in characters.
+/// The maximum length of a reason, in characters.
 const MAX_REASON: usize = 2000;
 
-/// A program that looks at calls.
+/// A hook that runs a program.
 #[derive(Debug, Clone)]
 pub struct CommandHook {
-    /// The program. One with a slash in it is looked for in the folder.
+    /// The program. A name with a slash is resolved in the folder.
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<String>,
     /// The folder it runs in.
     pub folder: PathBuf,
-    /// How long it may take.
+    /// The timeout.
     pub timeout: Duration,
-    /// Variables of this process that it is not given.
+    /// Variables of this process that it does not inherit.
     pub withheld: Vec<String>,
 }
 
-/// Why a hook has no answer.
+/// The error of a hook without an answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the hook `{program}` {reason}")]
 pub struct HookError {
-    /// The program, safe to show.
+    /// The program, sanitized.
     pub program: String,
-    /// What happened: a lowercase fragment.
+    /// The error: a lowercase fragment.
     pub reason: String,
 }
 
 impl CommandHook {
-    /// How long a hook may take unless it is told otherwise.
+    /// The default timeout of a hook.
     pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-    /// The hook of a program and its arguments; `None` without words.
+    /// Creates a hook from a program and its arguments; `None` if `words` is empty.
     pub fn new(words: &[String], folder: PathBuf) -> Option<Self> {
         let (program, arguments) = words.split_first()?;
         let program = if program.contains('/') {
@@ -79,13 +79,13 @@ impl CommandHook {
     }
 
     async fn ask(&self, call: HookInput<'_>) -> Result<HookAnswer, HookError> {
-        let told = told(call, &self.folder);
+        let input = encode(call, &self.folder);
         let bounds = Bounds {
             deadline: self.timeout,
             output: MAX_OUTPUT,
             complaint: MAX_COMPLAINT,
         };
-        let finished = helper_process::run(&mut self.command(), Some(&told), bounds).await;
+        let finished = helper_process::run(&mut self.command(), Some(&input), bounds).await;
         let finished = finished.map_err(|error| {
             self.error(match error {
                 RunError::Start(error) => format!("cannot be started: {error}"),
@@ -148,9 +148,9 @@ impl Hook for CommandHook {
     }
 }
 
-/// What a hook reads. The names are those that other agents' hooks know.
+/// The input of a hook, with the field names of other agents' hooks.
 #[derive(Serialize)]
-struct Told<'a> {
+struct Payload<'a> {
     hook_event_name: &'static str,
     session_id: &'a str,
     call_id: String,
@@ -163,8 +163,8 @@ struct Told<'a> {
     tool_response: Option<&'a RawValue>,
 }
 
-fn told(call: HookInput<'_>, folder: &std::path::Path) -> Vec<u8> {
-    let told = Told {
+fn encode(call: HookInput<'_>, folder: &std::path::Path) -> Vec<u8> {
+    let payload = Payload {
         hook_event_name: match call.event {
             HookEvent::PreToolUse => "PreToolUse",
             HookEvent::PostToolUse => "PostToolUse",
@@ -178,11 +178,11 @@ fn told(call: HookInput<'_>, folder: &std::path::Path) -> Vec<u8> {
         tool_input: call.arguments,
         tool_response: call.result.map(SharedJson::raw),
     };
-    // Texts and JSON that was checked already: this cannot fail, and an empty input would only fail the hook.
-    serde_json::to_vec(&told).unwrap_or_default()
+    // Text and validated JSON: encoding cannot fail, and an empty input would only fail the hook.
+    serde_json::to_vec(&payload).unwrap_or_default()
 }
 
-/// What it complained about, as a reason that is safe to show.
+/// The reason from standard error, sanitized.
 fn reason(complaint: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(complaint);
     let text: String = text.trim().chars().take(MAX_REASON).collect();

@@ -1,9 +1,8 @@
-//! Programs and closures that look at calls before and after they are made.
+//! Hooks: programs and closures that inspect calls before and after they are made.
 //!
-//! Owns what a hook is told, what it may answer, and running it within bounds. Which hooks a call meets is decided with
-//! the permission rules, by the same patterns; what becomes of an answer is the [`PermissionGate`](crate::permissions::PermissionGate)'s
-//! business. A hook that fails, times out or says something that is not understood stops the call, unless it was
-//! registered to fail open.
+//! Defines the input and answer of a hook, and runs it within limits. Hooks are matched to calls by the same patterns
+//! as permission rules; the [`PermissionGate`](crate::permissions::PermissionGate) applies their answers. A hook that
+//! fails, times out or prints an invalid answer blocks the call, unless it is registered to fail open.
 
 mod answer;
 mod command;
@@ -25,9 +24,9 @@ use crate::permissions::{RuleProblem, Subject};
 pub use answer::{HookAnswer, HookDecision};
 pub use command::{CommandHook, HookError};
 
-/// Looks at calls. Closures that answer at once are hooks, too.
+/// Inspects calls. Closures that answer synchronously are hooks, too.
 pub trait Hook: Send + Sync + 'static {
-    /// Looks at one call. It must end by itself; dropping the future must end everything it began.
+    /// Inspects one call. Must terminate on its own; dropping the future must stop everything it started.
     fn run<'a>(&'a self, call: HookInput<'a>) -> BoxFuture<'a, Result<HookAnswer, HookError>>;
 }
 
@@ -40,10 +39,10 @@ where
     }
 }
 
-/// What a hook is told.
+/// The input of a hook.
 #[derive(Debug, Clone, Copy)]
 pub struct HookInput<'a> {
-    /// Whether the call is still to be made, or has been.
+    /// Whether it runs before or after the call.
     pub event: HookEvent,
     /// The session of the front end.
     pub session: &'a str,
@@ -57,26 +56,26 @@ pub struct HookInput<'a> {
     pub result: Option<&'a SharedJson>,
 }
 
-/// A hook that is part of the program.
+/// A built-in hook.
 pub struct Registration {
     /// When it runs.
     pub event: HookEvent,
-    /// Which tools it is about: a pattern as rules have it, or several with `|` between them.
+    /// The tools it covers: a pattern as in rules, or several separated by `|`.
     pub tool: String,
-    /// Whether a call goes on when it fails.
+    /// Whether a call proceeds if the hook fails.
     pub fail_open: bool,
     /// The hook.
     pub hook: Arc<dyn Hook>,
 }
 
-/// All hooks, in the order they run.
+/// All hooks, in the order in which they run.
 #[derive(Debug, Default)]
 pub(crate) struct HookList {
     hooks: Vec<Registered>,
     problems: Vec<RuleProblem>,
 }
 
-/// A hook with the tools it is about.
+/// A hook with the tools it covers.
 pub(crate) struct Registered {
     event: HookEvent,
     target: Target,
@@ -86,11 +85,11 @@ pub(crate) struct Registered {
 }
 
 impl HookList {
-    /// The hooks of a configuration, which run in this folder and are not given these variables.
+    /// The hooks of a configuration, which run in this folder without these variables.
     pub(crate) fn of_config(entries: &[HookEntry], folder: &Path, withheld: &[String]) -> Self {
         let mut list = Self::default();
         for entry in entries {
-            // A pattern that nobody understands is about everything: a hook that was meant to stop something must run.
+            // An invalid pattern covers everything: a hook meant to block something must run.
             let target = hook_target(&entry.tool).unwrap_or_else(|| {
                 list.problems.push(RuleProblem {
                     message: format!("the pattern \"{}\" of a hook cannot be used", entry.tool),
@@ -116,7 +115,7 @@ impl HookList {
         list
     }
 
-    /// Adds hooks of the program.
+    /// Adds built-in hooks.
     pub(crate) fn extend(&mut self, hooks: impl IntoIterator<Item = Registration>) {
         let registered = |registration: Registration| Registered {
             event: registration.event,
@@ -132,7 +131,7 @@ impl HookList {
         &self.problems
     }
 
-    /// The hooks of an event, each with its place in the list.
+    /// The hooks of an event, each with its index in the list.
     pub(crate) fn of(&self, event: HookEvent) -> impl Iterator<Item = (usize, &Target)> {
         let hooks = self.hooks.iter().enumerate();
         hooks

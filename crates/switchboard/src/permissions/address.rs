@@ -1,4 +1,4 @@
-//! The host of a URL, compared with what a rule names.
+//! Compares the host of a URL with a rule's pattern.
 
 use switchboard_config::text::is_invisible;
 use url::{Host, Url};
@@ -18,21 +18,21 @@ enum Port {
     One(u16),
 }
 
-/// What a URL says about a host.
+/// The result of comparing a URL with a host pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leads {
-    /// It leads there.
+    /// The host matches.
     There,
-    /// It leads there, but to a port the rule does not name.
+    /// The host matches, but the rule names another port.
     OtherPort,
-    /// It leads elsewhere.
+    /// The host does not match.
     Elsewhere,
-    /// Different readers would read it differently, or it is none.
+    /// Not a URL, or an ambiguous one.
     Unclear,
 }
 
 impl HostPattern {
-    /// Compiles a pattern; `None` for one that names no host.
+    /// Compiles a pattern; `None` if it does not name a host.
     pub(super) fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         let (host, port) = match text.rsplit_once(':') {
@@ -54,7 +54,7 @@ impl HostPattern {
         })
     }
 
-    /// Where a URL leads.
+    /// Compares a URL with the pattern.
     pub(super) fn compare(&self, text: &str) -> Leads {
         let is_doubtful = |character: char| {
             character.is_control()
@@ -65,7 +65,7 @@ impl HostPattern {
         let Ok(url) = Url::parse(text) else {
             return Leads::Unclear;
         };
-        // For other schemes a host is whatever their readers make of it.
+        // Clients of other schemes interpret hosts in different ways.
         let is_web = matches!(url.scheme(), "http" | "https" | "ws" | "wss");
         let Some(host) = url
             .host_str()
@@ -73,7 +73,7 @@ impl HostPattern {
         else {
             return Leads::Unclear;
         };
-        // A dot at the end names the same host.
+        // A trailing dot names the same host.
         if !self.host.matches(host.trim_end_matches('.'), Case::Ignored) {
             return Leads::Elsewhere;
         }
@@ -89,13 +89,13 @@ impl HostPattern {
         }
     }
 
-    /// Whether the rule says which port it is about.
+    /// Whether the rule names a port.
     pub(super) fn names_port(&self) -> bool {
         self.port.is_some()
     }
 }
 
-/// A host pattern with each label as DNS has it, which is how URLs are compared.
+/// Converts each label to its ASCII form (IDNA), as in parsed URLs.
 fn in_ascii(host: &str) -> String {
     let label = |label: &str| match Host::parse(label) {
         Ok(Host::Domain(ascii)) if !label.is_ascii() => ascii,
@@ -103,7 +103,7 @@ fn in_ascii(host: &str) -> String {
     };
     let host = host.trim_end_matches('.');
     if host.starts_with('[') {
-        // An address of IPv6 stands in brackets, which are no glob's here.
+        // The brackets of an IPv6 address are not glob classes.
         return host.replace('[', "\\[").replace(']', "\\]");
     }
     host.split('.').map(label).collect::<Vec<_>>().join(".")
@@ -149,7 +149,7 @@ mod tests {
         check("[::1]", "http://[0:0:0:0:0:0:0:1]/", There);
         check("bücher.example", "https://xn--bcher-kva.example/", There);
         check("*.bücher.example", "https://a.bücher.example/", There);
-        // A Cyrillic letter makes it another host.
+        // A Cyrillic letter makes it a different host.
         check("apple.example", "https://\u{430}pple.example/", Elsewhere);
     }
 

@@ -1,4 +1,4 @@
-//! The question to a person, and the answer.
+//! The consent prompt and its answer.
 
 use std::fmt;
 
@@ -11,79 +11,79 @@ use super::grants::Offer;
 use super::rule::Because;
 use super::subject::Subject;
 
-/// Asks a person. Given by the front end; without one, nobody is there.
+/// Prompts the user. Implemented by the front end; without one, no prompt is available.
 pub trait Approver: Send + Sync + 'static {
-    /// Whether there is somebody to ask.
+    /// Whether a user is available.
     fn is_there(&self) -> bool {
         true
     }
 
-    /// Whether a question has to wait until the one before is answered: two on one terminal could not be told apart.
+    /// Whether prompts must be shown one at a time, as on a terminal.
     fn asks_one_at_a_time(&self) -> bool {
         true
     }
 
-    /// Asks about one call. Nothing may be approved that was not shown: see [`ConsentView`](super::ConsentView).
-    /// Dropping the future takes the question back.
+    /// Prompts about one call. Only what was shown may be approved: see [`ConsentView`](super::ConsentView). Dropping
+    /// the future withdraws the prompt.
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, PromptAnswer>;
 
-    /// Writes a rule to the file of a place, as an answer wants; an error says why it was not.
+    /// Writes a granted rule to the file of a place. The error is the reason it was not written.
     fn remember<'a>(
         &'a self,
         rule: &'a NewRule,
         place: GrantPlace,
     ) -> BoxFuture<'a, Result<(), String>> {
         let _ = (rule, place);
-        ready(Err("this program keeps no rules".to_owned())).boxed()
+        ready(Err("this program does not store rules".to_owned())).boxed()
     }
 }
 
-/// Shows beforehand what a call will do. Given by the tool.
+/// Previews the effect of a call. Implemented by the tool.
 #[doc(hidden)]
 pub trait Previewer: fmt::Debug + Send + Sync {
-    /// What a call with these arguments will do; `None` if the arguments say it all.
+    /// The effect of a call with these arguments; `None` if the arguments are sufficient.
     fn preview<'a>(&'a self, arguments: &'a RawValue) -> BoxFuture<'a, Option<Preview>>;
 }
 
-/// What a person is asked.
+/// The content of a consent prompt.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
     /// The tool.
     pub subject: Subject<'a>,
-    /// The arguments, as they will be sent. They may hold secrets, and characters that fool a terminal.
+    /// The arguments, as they will be sent. May hold secrets and characters that spoof terminal output.
     pub arguments: Option<&'a RawValue>,
-    /// What the call will do, where its tool can say so beforehand.
+    /// The effect of the call, if its tool can preview it.
     pub preview: Option<&'a Preview>,
-    /// Why it is asked.
+    /// The reason for the prompt.
     pub because: &'a Because,
-    /// What a hook had to say about it.
+    /// The message of a hook.
     pub remark: Option<&'a str>,
-    /// What can be allowed besides this one call, the narrowest first.
+    /// Broader grants on offer, the narrowest first.
     pub offers: &'a [Offer],
 }
 
-/// What a person answers.
+/// The user's answer to a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PromptAnswer {
-    /// Yes, this once.
+    /// Allow this call.
     Once,
-    /// Yes, and what an offer says is not to be asked about again.
+    /// Allow this call, and grant an offer.
     Grant {
-        /// Which of the question's offers.
+        /// The index of the offer in the question.
         offer: usize,
-        /// Where, and for how long.
+        /// The scope of the grant.
         place: GrantPlace,
     },
-    /// No.
+    /// Deny this call.
     No,
-    /// The question could not be put as a whole, so nobody was asked, and this is why.
+    /// The prompt could not be shown in full, for this reason, so the user was not asked.
     Unshown(String),
 }
 
-/// Where a grant holds.
+/// The scope of a grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GrantPlace {
-    /// As long as the program runs.
+    /// Until the program exits.
     Session,
     /// In this project, by a rule in its local file.
     Project,

@@ -1,4 +1,4 @@
-//! Asking a person, or going by the policy where there is none.
+//! Prompts the user for consent, or applies the policy if no prompt is available.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use super::rule::{Because, Grounds};
 use crate::audit::What;
 use crate::person;
 
-/// Why a call may be made, or may not.
+/// The grounds for permitting a call, or those for refusing it with a message for the model.
 pub(super) type Consent = Result<Arc<Grounds>, (Arc<Grounds>, Option<String>)>;
 
 impl PermissionGate {
-    /// Asks a person, or goes by the policy where there is none. An error has what the model is told besides.
+    /// Prompts the user, or applies the policy if no prompt is available. An error includes a message for the model.
     pub(super) async fn consent(
         &self,
         engine: &Engine,
@@ -37,14 +37,14 @@ impl PermissionGate {
                 _ => Err((grounds, None)),
             };
         };
-        // However long this takes, it is not the call that takes it.
+        // Time spent waiting for the user does not count as call time.
         let asking = async {
             let turn = if approver.asks_one_at_a_time() {
                 Some(self.asking.acquire().await)
             } else {
                 None
             };
-            // Somebody may have granted it while this one waited for its turn.
+            // The user may have granted this call while it waited for its turn.
             let base = engine.own_files.base_of(wanted.subject.server);
             if self.grants.has(tool, &asked, wanted.arguments, base) {
                 return None;
@@ -84,8 +84,9 @@ impl PermissionGate {
                             true
                         }
                         Err(error) => {
-                            tracing::warn!(error, tool, "a rule could not be written");
-                            // What was to be kept in a file, where it can be seen and deleted, is not kept elsewhere.
+                            tracing::warn!(error, tool, "cannot write a rule");
+                            // A grant meant for a file, where it is visible and can be deleted, does not fall back to
+                            // the session.
                             session = false;
                             false
                         }

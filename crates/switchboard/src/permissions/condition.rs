@@ -1,7 +1,7 @@
 //! Conditions on the arguments of a call.
 //!
-//! Owns finding an argument and testing it, on the text of the call, without building or copying anything. An argument
-//! that cannot be understood satisfies no rule that allows, and every rule that asks or denies.
+//! Finds and tests arguments directly in the JSON text, without building or copying values. An argument that cannot be
+//! interpreted satisfies no allow rule, and every ask or deny rule.
 
 use std::borrow::Cow;
 
@@ -15,9 +15,9 @@ use super::address::{HostPattern, Leads};
 use super::path::{Base, Folder};
 use super::pattern::Reading;
 
-/// The most that a regular expression may take when it is compiled.
+/// The maximum size of a compiled regular expression, in bytes.
 const REGEX_BYTES: usize = 1 << 20;
-/// Arguments whose value is a command line, by the last part of their name.
+/// Arguments that hold a command line, by the last part of their name.
 const COMMAND_LINES: [&str; 6] = [
     "command",
     "commands",
@@ -26,10 +26,9 @@ const COMMAND_LINES: [&str; 6] = [
     "shell",
     "command_line",
 ];
-/// Lists in lists are followed so far.
+/// The maximum nesting of lists.
 const DEEPEST: usize = 16;
 
-/// One condition, ready to be tested.
 #[derive(Debug)]
 pub(super) struct Condition {
     argument: String,
@@ -40,13 +39,13 @@ pub(super) struct Condition {
 enum Test {
     Equals(String),
     Matches(Regex),
-    /// A regular expression on a command line, which counts for each command of it.
+    /// A regular expression on a command line, applied to each command in it.
     MatchesCommand(Regex),
-    /// The words that a command line begins with.
+    /// The first words of a command line.
     Command(Vec<String>),
     Under(Folder),
     Host(HostPattern),
-    /// It cannot be understood, so nobody can say that it does not hold.
+    /// An invalid condition, which cannot be ruled out.
     Unclear,
 }
 
@@ -59,7 +58,7 @@ enum Holds {
 }
 
 impl Condition {
-    /// Compiles a condition, and tells what is wrong with it.
+    /// Compiles a condition. Also returns the problem with it, if any.
     pub(super) fn new(entry: &ArgumentCondition, base: &Base) -> (Self, Option<String>) {
         let value = &entry.value;
         let (test, problem) = match entry.test {
@@ -80,7 +79,7 @@ impl Condition {
             }
             ArgumentTest::Under => {
                 let folder = Folder::named(value, base).map(Test::Under);
-                (folder, "does not say which folder is meant".to_owned())
+                (folder, "does not name a folder".to_owned())
             }
             ArgumentTest::Host => {
                 let host = HostPattern::new(value).map(Test::Host);
@@ -101,7 +100,7 @@ impl Condition {
         (condition, problem)
     }
 
-    /// Whether it counts as satisfied.
+    /// Whether the condition counts as satisfied.
     pub(super) fn holds(
         &self,
         arguments: Option<&RawValue>,
@@ -130,7 +129,7 @@ impl Condition {
     }
 }
 
-/// Whether an argument holds a command line, by its name.
+/// Whether an argument holds a command line, judging by its name.
 pub(super) fn is_command_line(argument: &str) -> bool {
     let name = argument.rsplit('.').next().unwrap_or(argument);
     COMMAND_LINES
@@ -138,21 +137,23 @@ pub(super) fn is_command_line(argument: &str) -> bool {
         .any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Whether it is certain which program a command runs.
+/// Whether the program that a command runs is known for certain.
 fn has_program(command: &shell::SimpleCommand) -> bool {
     command.words.first().is_some_and(|word| word.is_literal)
 }
 
-/// Why a text is no regular expression, in one line.
+/// The reason a text is not a regular expression, in one line.
 fn why_no_regex(error: &regex::Error) -> String {
     let error = match error {
-        regex::Error::CompiledTooBig(_) => return "is too large a regular expression".to_owned(),
+        regex::Error::CompiledTooBig(_) => {
+            return "is too large for a regular expression".to_owned();
+        }
         error => error.to_string(),
     };
-    // The message quotes the expression over several lines, and says at its end what is wrong.
+    // The message quotes the expression over several lines; the last one states the error.
     let why = error.lines().last().unwrap_or_default();
     let why = why.trim().trim_start_matches("error: ");
-    format!("is no regular expression: {why}")
+    format!("is not a valid regular expression: {why}")
 }
 
 impl Test {
@@ -165,7 +166,7 @@ impl Test {
             },
             Some(b'{') | None => return Holds::Unclear,
             Some(_) => match self {
-                // A number is no path, no URL and no command.
+                // A number is not a path, a URL or a command.
                 Self::Under(_) | Self::Host(_) | Self::Command(_) | Self::MatchesCommand(_) => {
                     return Holds::Unclear;
                 }
@@ -229,7 +230,7 @@ impl Test {
             },
             Self::Host(pattern) => match pattern.compare(&text) {
                 Leads::There => Holds::Yes,
-                // Whoever denies a host and says nothing of ports means all of them.
+                // Denying a host without a port covers all ports.
                 Leads::OtherPort => {
                     yes_or_no(reading == Reading::Generous && !pattern.names_port())
                 }
@@ -241,8 +242,8 @@ impl Test {
     }
 }
 
-/// Visits every value that a name with dots can mean: members that are called so, members of members, and those of
-/// each element of a list. A key that comes twice is visited twice, since nobody knows which one a server takes.
+/// Visits every value that a dotted name can refer to: members with that name, nested members, and those of each list
+/// element. A duplicate key is visited twice, since servers differ in which one they use.
 fn visit<'a>(
     object: &'a str,
     name: &str,
@@ -281,7 +282,7 @@ fn visit<'a>(
     Ok(())
 }
 
-/// Visits a value, or each element of a list. What is `null` was left out.
+/// Visits a value, or each element of a list. `null` counts as absent.
 fn leaves<'a>(
     value: &'a str,
     depth: usize,
@@ -310,7 +311,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether it counts for a rule that allows, and for one that denies.
+    /// Asserts whether the condition holds for an allow rule and for a deny rule.
     #[track_caller]
     fn check(
         argument: &str,
@@ -349,7 +350,7 @@ mod tests {
         equals("a", "{}", (false, false));
         equals("a", "null", (false, false));
         equals("a", r#"{"a": null}"#, (false, false));
-        // Which of the two counts, only the server knows.
+        // Servers differ in which of the two they use.
         equals("a", r#"{"a": "x", "a": "y"}"#, (false, true));
         equals("a", r#"{"a": ["x", "x"]}"#, (true, true));
         equals("a", r#"{"a": ["x", "y"]}"#, (false, true));
@@ -364,7 +365,7 @@ mod tests {
         equals("a", &deep, (false, true));
     }
 
-    /// Whether a command line counts for a rule that allows, and for one that denies.
+    /// Asserts whether a command line matches for an allow rule and for a deny rule.
     #[track_caller]
     fn check_line(test: ArgumentTest, value: &str, line: &str, expected: (bool, bool)) {
         let arguments = serde_json::json!({ "command": line }).to_string();
@@ -421,7 +422,7 @@ mod tests {
         check("git -C . status", (false, false));
         check("git", (false, false));
         check("echo git status", (false, false));
-        // What is not known may be it.
+        // An unknown word may be it.
         check("git $X", (false, true));
         check("$X status", (false, true));
         check("'open", (false, true));
@@ -468,7 +469,7 @@ mod tests {
             r#"{"n": "a.example"}"#,
             (false, true),
         );
-        // A condition that nobody understands allows nothing and holds nobody off.
+        // An invalid condition allows nothing and denies everything.
         check("n", Matches, "(", r#"{"n": "x"}"#, (false, true));
         check("n", Host, "https://a", r#"{"n": "x"}"#, (false, true));
     }

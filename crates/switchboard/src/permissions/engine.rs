@@ -1,7 +1,7 @@
-//! All rules, compiled once; immutable, and asked by every call.
+//! The permission engine: all rules, compiled once and immutable.
 //!
-//! Which rules are about a tool does not change as long as the engine lives, so that is worked out once for each tool.
-//! A call then costs a look into a table, the search for our own files, and the conditions of the rules about its tool.
+//! The rules that cover a tool do not change during the engine's lifetime, so they are computed once per tool. A call
+//! then costs a table lookup, the check for own files, and the conditions of its tool's rules.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use crate::catalog::impersonation::BUILT_INS;
 use crate::catalog::{Catalog, LiveAnnotations};
 use crate::hooks::{HookList, Registration};
 
-/// More tools than any host has; beyond it the table starts anew.
+/// The maximum number of cached tools; beyond it the cache is cleared.
 const MOST_TOOLS: usize = 1 << 16;
 
 /// Decides about calls.
@@ -34,44 +34,44 @@ pub struct Engine {
     pub(super) policy: Policy,
     pub(super) own_files: OwnFiles,
     secrets: Arc<SecretPlaces>,
-    /// Whether commands ask that no rule allows, whatever the policy says.
+    /// Whether commands that no rule allows require a prompt, regardless of the policy.
     asks_before_commands: bool,
     pub(super) hooks: HookList,
     problems: Vec<RuleProblem>,
     servers: BTreeSet<String>,
-    /// Servers whose word about their tools counts.
+    /// Servers whose annotations are trusted.
     trusted: HashSet<String>,
     tools: RwLock<HashMap<Box<str>, Arc<ToolRules>, foldhash::fast::RandomState>>,
     fixed: FixedGrounds,
-    /// The same for a model's calls.
+    /// The same for calls by models.
     fixed_of_models: FixedGrounds,
 }
 
-/// The rules about one tool.
+/// The rules and hooks of one tool.
 #[derive(Debug)]
 pub(super) struct ToolRules {
     server: Option<Box<str>>,
     tool: Box<str>,
-    /// The strictest rule without conditions.
+    /// The strictest unconditional rule.
     pub(super) plain: Option<usize>,
-    /// Rules with conditions, the strictest first.
+    /// Conditional rules, strictest first.
     pub(super) conditional: Vec<usize>,
-    /// Hooks before a call.
+    /// Hooks that run before a call.
     pub(super) before: Vec<usize>,
-    /// Hooks after a call.
+    /// Hooks that run after a call.
     pub(super) after: Vec<usize>,
 }
 
-/// What was decided, and why.
+/// A decision and its grounds.
 #[derive(Debug, Clone)]
 pub struct Decision {
-    /// What the call needs.
+    /// The permission.
     pub permission: Permission,
-    /// Why.
+    /// The grounds.
     pub grounds: Arc<Grounds>,
 }
 
-/// Grounds that need not be made anew for each call.
+/// Preallocated grounds.
 #[derive(Debug)]
 struct FixedGrounds {
     read_only: Arc<Grounds>,
@@ -82,7 +82,7 @@ struct FixedGrounds {
 }
 
 impl Engine {
-    /// An engine that has nothing but a policy: no rules, no hooks, and no files to protect.
+    /// Creates an engine with only a policy: no rules, no hooks, and no files to protect.
     pub fn without_rules(policy: Policy) -> Self {
         Self {
             rules: Vec::new(),
@@ -100,7 +100,7 @@ impl Engine {
         }
     }
 
-    /// Everything a configuration says, with its hooks.
+    /// Compiles the rules and hooks of a configuration.
     pub fn new(config: &Config, folders: &Folders, policy: Policy) -> Self {
         let mut engine = Self::without_rules(policy);
         engine.own_files = OwnFiles::new(folders);
@@ -143,14 +143,14 @@ impl Engine {
         engine
     }
 
-    /// Believes what a server says of its tools, as an entry with `trust_annotations` does.
+    /// Trusts the annotations of a server, as `trust_annotations` in its entry does.
     #[must_use]
     pub fn trusting(mut self, server: &str) -> Self {
         self.trusted.insert(server.to_owned());
         self
     }
 
-    /// Lets tools use a folder within Switchboard's own, such as the one for output that was too long.
+    /// Lets tools use a folder within Switchboard's own, such as the one for truncated output.
     #[must_use]
     pub fn open_folder(mut self, folder: PathBuf) -> Self {
         if let Some(secrets) = Arc::get_mut(&mut self.secrets) {
@@ -160,8 +160,8 @@ impl Engine {
         self
     }
 
-    /// Asks before each command that no rule allows, whatever the policy says: where no sandbox keeps commands from
-    /// Switchboard's own files.
+    /// Prompts before each command that no rule allows, regardless of the policy: for systems without a sandbox to
+    /// protect Switchboard's own files.
     #[doc(hidden)]
     #[must_use]
     pub fn asking_before_commands(mut self) -> Self {
@@ -169,13 +169,13 @@ impl Engine {
         self
     }
 
-    /// Where secrets are, which searches pass over.
+    /// The paths that hold secrets, which searches skip.
     #[doc(hidden)]
     pub fn secrets(&self) -> Arc<SecretPlaces> {
         Arc::clone(&self.secrets)
     }
 
-    /// Adds hooks that are part of the program.
+    /// Adds built-in hooks.
     #[doc(hidden)]
     #[must_use]
     pub fn with_hooks(mut self, hooks: impl IntoIterator<Item = Registration>) -> Self {
@@ -183,28 +183,28 @@ impl Engine {
         self
     }
 
-    /// What is wrong with rules and hooks.
+    /// The problems of rules and hooks.
     pub fn problems(&self) -> impl Iterator<Item = &RuleProblem> {
         self.problems.iter().chain(self.hooks.problems())
     }
 
-    /// All rules, those of server entries first.
+    /// All rules, starting with those of server entries.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// What holds where no rule does.
+    /// The defaults when no rule matches.
     pub fn policy(&self) -> Policy {
         self.policy
     }
 
-    /// Decides about a call of a [program](Caller::Program). Hooks and people are not asked here.
+    /// Decides about a call of a [program](Caller::Program), without hooks and prompts.
     pub fn decide(&self, subject: &Subject<'_>, arguments: Option<&RawValue>) -> Decision {
         let rules = self.rules_of(subject);
         self.decide_by(&rules, subject, arguments, Caller::Program)
     }
 
-    /// Rules that are about none of these tools and about no built-in one.
+    /// Rules that cover neither a tool in this catalog nor a built-in one.
     #[doc(hidden)]
     pub fn idle_rules(&self, catalog: &Catalog) -> Vec<&Rule> {
         let built_in = BUILT_INS.iter().map(|name| Subject::built_in(name));
@@ -228,7 +228,7 @@ impl Engine {
             return Decision::on(Arc::new(Grounds::new(Permission::Deny, because)));
         }
         let plain = tool.plain.and_then(|index| self.rules.get(index));
-        // The strictest come first, so the first that holds is the strictest that does.
+        // Sorted by strictness, so the first match is the strictest.
         let conditional = tool
             .conditional
             .iter()
@@ -245,7 +245,7 @@ impl Engine {
         }
     }
 
-    /// Why a call is denied that would read or change what is Switchboard's own.
+    /// The reason to deny a call that would read or change Switchboard's own files.
     fn reaches_own(
         &self,
         subject: &Subject<'_>,
@@ -256,7 +256,7 @@ impl Engine {
             let argument = read.argument.clone().into_owned();
             let is_own = read.secrecy == Some(Secrecy::Own)
                 || subject.server.is_none() && self.own_files.has_hard_link(&read.argument);
-            // Whoever calls a server `workspace` may have given it tools that write.
+            // A user's server named `workspace` may have tools that write.
             if is_own || subject.server.is_none() {
                 return is_own.then_some(Because::OwnSecret { argument });
             }
@@ -275,7 +275,7 @@ impl Engine {
         })
     }
 
-    /// Decides about a tool of ours that reads files.
+    /// Decides about a built-in tool that reads files.
     fn decide_about_reading(
         &self,
         subject: &Subject<'_>,
@@ -284,7 +284,7 @@ impl Engine {
         caller: Caller,
     ) -> Decision {
         if read.secrecy >= Some(Secrecy::Denied) {
-            // A rule about the tool as a whole does not mean these; neither does one that came with a repository.
+            // A rule for the tool as a whole does not cover secret paths, nor does a rule from a repository.
             let names_it = |rule: &&Rule| {
                 let scope = rule.origin.scope();
                 let is_own = matches!(scope, Scope::Enterprise | Scope::Local | Scope::User);
@@ -413,7 +413,7 @@ impl Engine {
         rule.target.covers(names, &self.servers, rule.reading())
     }
 
-    /// Whether what this server says of its tools counts.
+    /// Whether the annotations of this server are trusted.
     #[doc(hidden)]
     pub fn trusts(&self, server: &str) -> bool {
         self.trusted.contains(server)
@@ -442,7 +442,7 @@ impl FixedGrounds {
     }
 }
 
-/// Variables with tokens of servers, which hooks do not inherit.
+/// Variables with server tokens, which hooks do not inherit.
 fn withheld(config: &Config) -> Vec<String> {
     let servers = config.servers.iter();
     servers

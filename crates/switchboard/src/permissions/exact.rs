@@ -1,15 +1,15 @@
-//! Arguments as a whole: whether those of a call are the ones that were meant.
+//! Compares the complete arguments of a call.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 use switchboard_protocol::cursor::{Cursor, Malformed};
 
-/// Arguments that a call must have, with nothing more and nothing less.
+/// The exact arguments that a call must have. `None` equals nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Exact(Option<Value>);
 
 impl Exact {
-    /// The arguments of that text. What is no JSON, or has a key twice, is equal to nothing.
+    /// Parses arguments. Invalid JSON and duplicate keys equal nothing.
     pub(super) fn new(text: &str) -> Self {
         Self(value(text))
     }
@@ -19,12 +19,12 @@ impl Exact {
         Self::new(arguments.map_or("{}", RawValue::get))
     }
 
-    /// Whether they can be compared at all.
+    /// Whether they can be compared.
     pub(super) fn is_clear(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Whether a call has these arguments. Where that cannot be told, it has if `unclear` says so.
+    /// Whether a call has these arguments; `unclear` if they cannot be compared.
     pub(super) fn holds(&self, arguments: Option<&RawValue>, unclear: bool) -> bool {
         let found = Self::of(arguments);
         match (&self.0, &found.0) {
@@ -39,13 +39,13 @@ impl Exact {
     }
 }
 
-/// A value that all readers understand alike: a key that comes twice is read differently by different programs.
+/// Parses an unambiguous value: programs disagree on duplicate keys.
 fn value(text: &str) -> Option<Value> {
     let value = serde_json::from_str(text).ok()?;
     has_unique_keys(text).ok()?.then_some(value)
 }
 
-/// Whether no object of a JSON text has a key twice.
+/// Whether no object in a JSON text has duplicate keys.
 fn has_unique_keys(text: &str) -> Result<bool, Malformed> {
     let mut left = vec![text];
     while let Some(text) = left.pop() {
@@ -90,7 +90,7 @@ mod tests {
         check(r#"{"a":1}"#, r#"{"a":1,"b":2}"#, false, false);
         check(r#"{"a":1,"b":2}"#, r#"{"a":1}"#, false, false);
         check(r#"{"a":1}"#, r#"{"a":"1"}"#, false, false);
-        // Which of the two counts, only the server knows.
+        // Servers differ in which of the two they use.
         check(r#"{"a":1}"#, r#"{"a":2,"a":1}"#, false, true);
         check(r#"{"a":{"b":1}}"#, r#"{"a":{"b":1,"b":1}}"#, false, true);
         let deep = format!("{}{}", "[".repeat(300), "]".repeat(300));

@@ -1,4 +1,4 @@
-//! Why a call is allowed, asked about or denied: the deciding rule, and every other that is about the tool.
+//! Explains a decision: the deciding rule, and all other rules that cover the tool.
 
 use serde_json::value::RawValue;
 
@@ -7,50 +7,50 @@ use super::pattern::Names;
 use super::rule::{Because, Rule};
 use super::subject::Subject;
 
-/// A decision with everything that took part in it.
+/// A decision with all rules involved.
 #[derive(Debug)]
 pub struct Explanation<'e> {
-    /// What was decided, and why.
+    /// The decision and its grounds.
     pub decision: Decision,
-    /// The rule that decided, if it was one.
+    /// The deciding rule; `None` if no rule decided.
     pub rule: Option<&'e Rule>,
-    /// Every other rule about the tool.
+    /// All other rules that cover the tool.
     pub losers: Vec<Loser<'e>>,
 }
 
-/// A rule about the tool that did not decide.
+/// A rule that covers the tool but did not decide.
 #[derive(Debug)]
 pub struct Loser<'e> {
     /// The rule.
     pub rule: &'e Rule,
-    /// Why it did not.
+    /// The reason it did not decide.
     pub loss: Loss,
 }
 
-/// Why a rule did not decide.
+/// The reason a rule did not decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
     /// Its conditions do not hold for these arguments.
     Conditions,
-    /// Something stricter holds.
+    /// A stricter rule or check applies.
     Stricter,
-    /// It says the same.
+    /// It has the same action as the deciding rule.
     Same,
 }
 
 impl Loss {
-    /// Why, in words.
+    /// The reason in words.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Conditions => "its conditions do not hold",
-            Self::Stricter => "something stricter holds",
-            Self::Same => "it says the same",
+            Self::Stricter => "a stricter rule or check applies",
+            Self::Same => "it has the same action",
         }
     }
 }
 
 impl Engine {
-    /// Decides about a call and tells why.
+    /// Decides about a call and explains the decision.
     #[doc(hidden)]
     pub fn explain(&self, subject: &Subject<'_>, arguments: Option<&RawValue>) -> Explanation<'_> {
         let decision = self.decide(subject, arguments);

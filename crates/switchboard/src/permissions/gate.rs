@@ -1,7 +1,7 @@
-//! The gate that a host's calls go through: rules, hooks, consent, audit.
+//! The gate that every call of a host passes: rules, hooks, consent, audit.
 //!
-//! Owns the order of these. A rule that denies comes first and last: no hook and no person is asked about what it
-//! denies, and what a hook changes is decided about again.
+//! Defines their order. A deny rule is checked first and last: denied calls reach neither hooks nor a prompt, and
+//! arguments changed by a hook are checked again.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -26,36 +26,36 @@ use crate::hooks::{HookAnswer, HookDecision, HookInput};
 use crate::json::SharedJson;
 use crate::names::{CallId, CalledTool, ServerName, WireName};
 
-/// Permits calls by rules, hooks and a person's word, and writes them down.
+/// Permits calls by rules, hooks and user consent, and records them.
 pub struct PermissionGate {
     engine: RwLock<Arc<Engine>>,
     pub(super) approver: Option<Arc<dyn Approver>>,
     audit: Option<Audit>,
     session: String,
     pub(super) grants: Grants,
-    /// One question at a time, where the approver wants that.
+    /// Serializes prompts, if the approver requires it.
     pub(super) asking: Semaphore,
 }
 
-/// A call that somebody wants to make.
+/// A requested call.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// The call.
+    /// The ID of the call.
     pub id: CallId,
     /// The tool.
     pub subject: Subject<'a>,
     /// The arguments.
     pub arguments: Option<&'a RawValue>,
-    /// The tool that was looked up, which knows what arguments it takes; `None` if there is no call yet.
+    /// The resolved tool, with its argument schema; `None` if there is no call yet.
     pub tool: Option<CallTarget<'a>>,
-    /// Who can show beforehand what the call will do.
+    /// Previews the effect of the call.
     pub previewer: Option<&'a dyn Previewer>,
-    /// The session that makes the call, for hooks; `None` for that of the gate.
+    /// The calling session, for hooks; `None` for that of the gate.
     pub session: Option<&'a str>,
 }
 
 impl Wanted<'_> {
-    /// Who makes the call: sessions are those of models.
+    /// The kind of caller: a session belongs to a model.
     fn caller(&self) -> Caller {
         if self.session.is_some() {
             Caller::Model
@@ -66,7 +66,7 @@ impl Wanted<'_> {
 }
 
 impl PermissionGate {
-    /// A gate that goes by these rules. Nobody is asked, and nothing is written down, unless more is said.
+    /// Creates a gate with these rules, without an approver or an audit log.
     pub fn new(engine: Engine) -> Self {
         Self {
             engine: RwLock::new(Arc::new(engine)),
@@ -78,14 +78,14 @@ impl PermissionGate {
         }
     }
 
-    /// Asks this one where rules say so.
+    /// Sets the approver that prompts the user.
     #[must_use]
     pub fn asking(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);
         self
     }
 
-    /// Writes calls down there.
+    /// Sets the audit log.
     #[doc(hidden)]
     #[must_use]
     pub fn recording(mut self, audit: Audit) -> Self {
@@ -93,27 +93,27 @@ impl PermissionGate {
         self
     }
 
-    /// What hooks are told the session is, for requests that do not say it.
+    /// Sets the session reported to hooks for requests without one.
     #[must_use]
     pub fn in_session(mut self, session: impl Into<String>) -> Self {
         self.session = session.into();
         self
     }
 
-    /// Goes by these rules from now on, as after a change of the configuration. What a person granted for the session
-    /// stays granted; what was written to a file holds as long as the rule stands there.
+    /// Replaces the rules, for example after a configuration change. Session grants remain; grants written to a file
+    /// apply as long as the rule is there.
     pub fn set_engine(&self, engine: Engine) {
         *self.engine.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(engine);
         self.grants.reloaded();
     }
 
-    /// The rules in force.
+    /// The current rules.
     pub fn engine(&self) -> Arc<Engine> {
         Arc::clone(&self.engine.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Decides about a call, at once where nobody has to be asked. Where the audit log is required, a call that is
-    /// permitted is entered there first, and refused if it cannot be.
+    /// Decides about a call, synchronously if no hook or prompt is involved. If the audit log is required, a permitted
+    /// call is recorded first, and refused if that fails.
     #[doc(hidden)]
     pub fn permit<'a>(&'a self, wanted: Wanted<'a>) -> Check<'a, Verdict> {
         let decided = self.decide(wanted);
@@ -152,7 +152,7 @@ impl PermissionGate {
             .has(tool, &decision.grounds, wanted.arguments, base)
     }
 
-    /// Shows a result to the hooks that want to see it.
+    /// Passes a result to the hooks that inspect results.
     fn inspect<'a>(&'a self, wanted: Wanted<'a>, result: &'a SharedJson) -> Check<'a, Sight> {
         let engine = self.engine();
         if engine.hooks.of(HookEvent::PostToolUse).next().is_none() {
@@ -188,7 +188,7 @@ impl PermissionGate {
         }))
     }
 
-    /// Writes down the end of a call that was permitted.
+    /// Records the end of a permitted call.
     fn finish(&self, wanted: &Wanted<'_>, permit: &Permit, elapsed: Duration, end: End) {
         if let Some(audit) = &self.audit {
             let grounds = permit.shared::<Grounds>();
@@ -196,7 +196,7 @@ impl PermissionGate {
         }
     }
 
-    /// Everything that has to be waited for: hooks, then a person.
+    /// The asynchronous part: hooks, then the prompt.
     async fn consider(
         &self,
         engine: Arc<Engine>,
@@ -204,7 +204,7 @@ impl PermissionGate {
         mut decision: Decision,
         wanted: Wanted<'_>,
     ) -> Verdict {
-        // Whoever is called off while waiting leaves a trace, too.
+        // A call cancelled while waiting is recorded, too.
         let mut unanswered = Unanswered {
             gate: self,
             wanted: &wanted,
@@ -294,7 +294,7 @@ impl PermissionGate {
         }
     }
 
-    /// Refuses a call, and writes that down.
+    /// Refuses a call and records the refusal.
     fn refuse(
         &self,
         wanted: &Wanted<'_>,
@@ -319,7 +319,7 @@ impl PermissionGate {
     }
 }
 
-/// What becomes of a call once it was entered in the log.
+/// The verdict, after the call was recorded.
 async fn recorded(audit: &Audit, wanted: Wanted<'_>, decided: Check<'_, Verdict>) -> Verdict {
     let verdict = decided.answer().await;
     let (Verdict::Pass(permit) | Verdict::Change(_, permit)) = &verdict else {
@@ -390,7 +390,7 @@ impl std::fmt::Debug for PermissionGate {
     }
 }
 
-/// A call that waits for hooks or for a person. Dropped before that is over, it was called off.
+/// A call that waits for hooks or a prompt. Dropping it before they finish records it as cancelled.
 struct Unanswered<'a> {
     gate: &'a PermissionGate,
     wanted: &'a Wanted<'a>,
@@ -408,7 +408,7 @@ impl Drop for Unanswered<'_> {
     }
 }
 
-/// Runs one hook. Its failure is a reason to stop, unless it may fail.
+/// Runs one hook. A failure blocks the call unless the hook may fail.
 async fn run_hook(
     engine: &Engine,
     index: usize,
@@ -420,7 +420,7 @@ async fn run_hook(
     match hook.hook.run(input).await {
         Ok(answer) => Ok(answer),
         Err(error) if hook.fail_open => {
-            tracing::warn!(%error, "a hook failed, and the call goes on");
+            tracing::warn!(%error, "ignoring a failed hook");
             Ok(HookAnswer::default())
         }
         Err(error) => Err(error.to_string()),
@@ -439,7 +439,7 @@ pub(super) fn granted(session: bool, asked: Arc<Grounds>) -> Arc<Grounds> {
     ))
 }
 
-/// Why arguments that a hook made do not fit the tool, if they do not.
+/// The reason arguments from a hook do not match the tool's schema; `None` if they do.
 fn misfit(wanted: &Wanted<'_>, arguments: &RawValue) -> Option<String> {
     let check = wanted.tool?.argument_check();
     let error = check.fit(&mut Some(arguments.to_owned())).err()?;

@@ -1,24 +1,20 @@
-//! Globs over names: `*`, `?`, `[a-z]`, `[!a]`, `{one,two}` and `\` before any of these.
+//! Globs over names: `*`, `?`, `[a-z]`, `[!a]`, `{one,two}` and `\` as escape.
 //!
-//! Owns the matching. A thousand rules are compiled when a program starts, so this has no regular expressions to build:
-//! a pattern is a list of pieces, and matching goes through name and pattern once, with one step back for each star.
+//! Thousands of rules may be compiled at start-up, so this avoids regular expressions: a pattern is a list of pieces,
+//! and matching is a single pass with backtracking to the last star only.
 //! It is not `globset`, which is for paths: there `**/` also matches nothing, and `?` and case go by bytes, not characters.
 
-/// The most ways of writing it that braces may stand for.
+/// The maximum number of alternatives that braces may expand to.
 const MAX_ALTERNATIVES: usize = 256;
 
-/// A compiled glob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Glob {
     alternatives: Vec<Vec<Piece>>,
 }
 
-/// How letters are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Case {
-    /// As they are.
     Exact,
-    /// Capital or not.
     Ignored,
 }
 
@@ -34,7 +30,7 @@ enum Piece {
 }
 
 impl Glob {
-    /// Compiles a pattern; `None` for one that is no glob, or stands for too many.
+    /// Compiles a pattern; `None` if it is invalid or expands to too many alternatives.
     pub(super) fn new(pattern: &str) -> Option<Self> {
         let characters: Vec<char> = pattern.chars().collect();
         let mut parser = Parser {
@@ -45,14 +41,14 @@ impl Glob {
         (parser.position == characters.len()).then_some(Self { alternatives })
     }
 
-    /// Whether the whole name fits.
+    /// Whether the whole name matches.
     pub(super) fn matches(&self, name: &str, case: Case) -> bool {
         self.alternatives
             .iter()
             .any(|pieces| matches(pieces, name, case))
     }
 
-    /// The one name it stands for, if it is no pattern at all.
+    /// The name itself, if the pattern has no wildcards.
     pub(super) fn literal(&self) -> Option<String> {
         let [pieces] = self.alternatives.as_slice() else {
             return None;
@@ -77,7 +73,7 @@ impl Parser<'_> {
         next
     }
 
-    /// Everything up to the end, or, within braces, up to what separates or ends them.
+    /// Parses up to the end or, within braces, up to the next comma or closing brace.
     fn sequence(&mut self, depth: usize) -> Option<Vec<Vec<Piece>>> {
         let mut alternatives = vec![Vec::new()];
         while let Some(character) = self.characters.get(self.position).copied() {
@@ -113,7 +109,7 @@ impl Parser<'_> {
     }
 
     fn braces(&mut self, depth: usize) -> Option<Vec<Vec<Piece>>> {
-        // No name needs braces in braces in braces, and depth costs stack.
+        // Limits recursion: deeply nested braces are not useful.
         if depth > 4 {
             return None;
         }
@@ -138,7 +134,7 @@ impl Parser<'_> {
         let mut ranges = Vec::new();
         loop {
             let first = self.next()?;
-            // Right at the beginning it is a member.
+            // A leading `]` is a member of the class.
             if first == ']' && !ranges.is_empty() {
                 return Some(Piece::Class { negated, ranges });
             }
@@ -163,7 +159,7 @@ impl Parser<'_> {
 
 fn matches(pieces: &[Piece], name: &str, case: Case) -> bool {
     let (mut piece, mut rest) = (0, name);
-    // Where to go on from when the last star has to take one character more.
+    // The position to resume from when the last star has to match one more character.
     let mut star: Option<(usize, &str)> = None;
     loop {
         let first = rest.chars().next();

@@ -1,7 +1,7 @@
-//! What a person can allow besides one call, and what was allowed.
+//! Broader grants offered with a prompt, and those given.
 //!
-//! Owns the offers: each says in exact words which calls it covers, and covers no others. A grant for the session and
-//! the rule in a file that stands for the same offer hold for the same calls.
+//! Each offer states exactly which calls it covers, and covers no others. A session grant and the file rule for the
+//! same offer cover the same calls.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,29 +20,29 @@ use super::pattern::Reading;
 use super::rule::Grounds;
 use super::subject::Subject;
 
-/// A longer condition is not written to a file.
+/// Longer conditions are not written to a file, in bytes.
 const LONGEST_RULE: usize = 4096;
-/// How much of a text stands in the words of an offer.
+/// The maximum length of a value in the text of an offer.
 const SHOWN: usize = 60;
-/// The built-in tool for commands, and those that work on one file.
+/// The built-in shell tool, and those that work on one file.
 const SHELL: &str = "Bash";
 const ONE_FILE: [&str; 3] = ["Read", "Write", "Edit"];
 const CHANGING: [&str; 2] = ["Write", "Edit"];
 const FILE: &str = "file_path";
 
-/// Something that can be allowed besides one call.
+/// A broader grant than a single call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
-    /// Which calls, in exact words that are harmless to show: "this command line".
+    /// The covered calls, in exact sanitized words: "this command line".
     pub words: String,
     /// A short name for forms: `call`, `prefix`, `file`, `folder`, `tool`.
     pub name: &'static str,
-    /// The rule that says the same in a file. `None` where no rule would spare the question, or would hold a secret.
+    /// The equivalent file rule. `None` if no rule would avoid the prompt, or if it would contain a secret.
     pub rule: Option<NewRule>,
     condition: Option<NewCondition>,
 }
 
-/// Which calls a grant covers.
+/// The calls that a grant covers.
 #[derive(Debug)]
 struct Covered {
     conditions: Vec<Condition>,
@@ -51,14 +51,14 @@ struct Covered {
 
 #[derive(Debug)]
 struct Grant {
-    /// What asked. A grant for one rule's question answers no other's.
+    /// The grounds of the prompt. A grant does not apply to the prompt of another rule.
     asked: Arc<Grounds>,
     covered: Covered,
-    /// Whether a rule in a file says the same, so that it holds only until the files are read again.
+    /// Whether an equivalent rule is in a file, so that the grant ends when the files are reloaded.
     until_reload: bool,
 }
 
-/// What was allowed, by tool.
+/// Grants by tool.
 #[derive(Debug, Default)]
 pub(super) struct Grants(Mutex<HashMap<Box<str>, Vec<Grant>>>);
 
@@ -80,7 +80,7 @@ impl Grants {
         grants.entry(tool.into()).or_default().push(grant);
     }
 
-    /// Whether a call of the tool with these arguments was allowed.
+    /// Whether a call of the tool with these arguments is granted.
     pub(super) fn has(
         &self,
         tool: &str,
@@ -93,7 +93,7 @@ impl Grants {
         grants.any(|grant| *grant.asked == *asked && grant.covered.holds(arguments, base))
     }
 
-    /// The files were read again: what stands in them is decided by their rules from now on.
+    /// Drops grants that have a rule in a file, since the files have been reloaded.
     pub(super) fn reloaded(&self) {
         let mut grants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for granted in grants.values_mut() {
@@ -113,7 +113,7 @@ impl Covered {
 }
 
 impl Offer {
-    /// What can be allowed where this call is asked about. With `writable`, a rule would spare the question.
+    /// The offers for a call. `writable` means that a rule would avoid the prompt.
     pub(super) fn of(
         subject: &Subject<'_>,
         arguments: Option<&RawValue>,
@@ -217,7 +217,7 @@ impl Offer {
     }
 }
 
-/// What all offers of one call share.
+/// The data shared by all offers of a call.
 struct Draft<'a> {
     tool: &'a str,
     is_writable: bool,
@@ -231,12 +231,12 @@ impl Draft<'_> {
             Some(NewCondition::ExactArguments(text)) => (true, text.len()),
             _ => (false, 0),
         };
-        // A reference in a path would be expanded where the rule is read.
+        // A reference in a path would be expanded when the rule is read.
         let is_plain = match &condition {
             Some(NewCondition::Under { folder, .. }) => !folder.contains("${"),
             _ => true,
         };
-        // A file is no place for a secret.
+        // Do not write secrets to a file.
         let holds_secret = has_values && self.is_masked;
         let is_written = self.is_writable && !holds_secret && is_plain && length <= LONGEST_RULE;
         Offer {
@@ -248,7 +248,7 @@ impl Draft<'_> {
     }
 }
 
-/// The value of an argument that is there once, as a text.
+/// The string value of an argument that occurs exactly once.
 fn only_text(arguments: Option<&RawValue>, name: &str) -> Option<String> {
     let mut cursor = Cursor::new(arguments?.get());
     cursor.enter(b'{').ok()?;
@@ -266,7 +266,7 @@ fn only_text(arguments: Option<&RawValue>, name: &str) -> Option<String> {
     found
 }
 
-/// A text in the words of an offer: harmless, on one line, its beginning and its end.
+/// Shortens a text for an offer: sanitized, on one line, with its beginning and end.
 fn short(text: &str) -> String {
     let text = sanitized(text).text.replace('\n', "⏎");
     let count = text.chars().count();

@@ -1,21 +1,21 @@
-//! Who may call what: one engine for built-in and MCP tools.
+//! Permissions: one engine for built-in and MCP tools.
 //!
-//! Owns the meaning of permission rules, the layer that protects Switchboard's own files, what is done when no rule
-//! says anything, and the asking of a person. Reading rules from files is the configuration's business, running hooks
-//! that of `crate::hooks`, and what is written down that of `crate::audit`.
+//! Implements permission rules, the protection of Switchboard's own files, the defaults when no rule matches, and
+//! consent prompts. Rules are read from files by `switchboard-config`, hooks run in `crate::hooks`, and calls are
+//! recorded by `crate::audit`.
 //!
-//! | where | what |
+//! | item | purpose |
 //! |---|---|
-//! | [`Engine`] | all rules, compiled; decides about a call at once |
-//! | [`Policy`] | what holds when no rule does, and when nobody can be asked |
+//! | [`Engine`] | all compiled rules; decides synchronously |
+//! | [`Policy`] | defaults when no rule matches or no prompt is available |
 //! | [`PermissionGate`] | the gate: engine, hooks, consent and audit for a [`Host`](crate::Host) |
-//! | [`Approver`] | the front end's way to ask a person |
-//! | [`ConsentView`] | what a person is shown before a call is approved |
-//! | [`Offer`] | what can be allowed besides one call, in exact words |
+//! | [`Approver`] | prompts the user; implemented by the front end |
+//! | [`ConsentView`] | the content of a consent prompt |
+//! | [`Offer`] | a broader grant, in exact words |
 //! | `OwnFiles` | files that no tool may change |
 //! | [`SecretPlaces`] | files that no tool may read unless a rule names them |
 //!
-//! An embedder has all of it in two lines:
+//! To embed it:
 //!
 //! ```no_run
 //! # use std::sync::Arc;
@@ -57,18 +57,18 @@ pub use rule::{Because, Grounds, Rule, RuleProblem};
 pub use secrets::{Secrecy, SecretPlaces};
 pub use subject::Subject;
 
-/// Whether a text is a glob over names that rules and filters understand, and if so, one that can be asked.
+/// A glob over names, with the syntax of rules and filters.
 #[doc(hidden)]
 #[derive(Debug, Clone)]
 pub struct NameGlob(glob::Glob);
 
 impl NameGlob {
-    /// Compiles a glob; `None` for what is none.
+    /// Compiles a glob; `None` if the pattern is invalid.
     pub fn new(pattern: &str) -> Option<Self> {
         glob::Glob::new(pattern).map(Self)
     }
 
-    /// Whether the whole name fits, capital letters or not.
+    /// Whether the whole name matches, ignoring case.
     pub fn matches(&self, name: &str) -> bool {
         self.0.matches(name, glob::Case::Ignored)
     }

@@ -1,10 +1,9 @@
-//! Switchboard's own files, which no tool may change.
+//! Protects Switchboard's own files: no tool may change them.
 //!
-//! Owns a check that no rule can override: whoever can write these files can grant itself everything else. A call of a tool
-//! that is not known to be read-only is refused when one of its arguments, resolved, is such a file. Arguments that
-//! hold a command line are searched for the paths, too, but that is a best effort: a shell can spell a path in more
-//! ways than anybody can list, which is what a sandbox is for. Tools of our own are kept from hard links as well: a file
-//! with several names is compared with all of ours.
+//! No rule can override this check: write access to these files would grant everything else. A call of a tool not known
+//! to be read-only is denied if one of its arguments resolves to such a file. Command lines are searched for the paths
+//! on a best-effort basis: a shell has too many ways to spell a path, so the sandbox has to cover those. Built-in tools
+//! are checked for hard links as well.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -20,32 +19,32 @@ use super::glob::{Case, Glob};
 use super::path::{self, Base, LONGEST};
 use super::subject::Subject;
 
-/// What every file of ours in a project begins with.
+/// The prefix of Switchboard's files in a project.
 const OWN_PREFIX: &str = ".switchboard";
 /// Arguments that hold a command line.
 const COMMAND_KEYS: [&str; 7] = [
     "command", "commands", "cmd", "script", "shell", "args", "argv",
 ];
-/// So many names are looked up one by one; beyond that all links of the folder are read at once.
+/// Up to this many names are looked up one by one; beyond, all links of the folder are read at once.
 const FEW_NAMES: usize = 32;
-/// A command line that names one of these means our folders, whatever they are set to.
+/// Variables in a command line that refer to our folders, whatever their value.
 const OWN_VARIABLES: [&str; 3] = [
     "SWITCHBOARD_CONFIG_DIR",
     "SWITCHBOARD_STATE_DIR",
     "SWITCHBOARD_MANAGED_FILE",
 ];
 
-/// More files of ours than anybody has.
+/// The maximum number of own files compared for hard links.
 const MOST_OWN_FILES: usize = 50_000;
 
-/// What a tool would do with a file.
+/// The access of a tool to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     Read,
     Change,
 }
 
-/// In whose name a path is looked at.
+/// The context in which a path is resolved.
 #[derive(Clone, Copy)]
 struct Whose<'a> {
     place: &'a Place,
@@ -58,28 +57,28 @@ struct Whose<'a> {
 pub(crate) struct OwnFiles {
     folders: Vec<PathBuf>,
     files: Vec<PathBuf>,
-    /// Folders in them that tools may use.
+    /// Folders within them that tools may use.
     open: Vec<PathBuf>,
     base: Base,
-    /// The folders that servers run in, where it is not the project.
+    /// Working directories of servers that do not run in the project.
     bases: HashMap<String, Place>,
     here: Place,
 }
 
-/// A folder that relative paths start in, with what is known of names in it.
+/// A base for relative paths, with the own files in it.
 #[derive(Debug, Default)]
 struct Place {
     base: Base,
-    /// Whether everything in it is ours.
+    /// Whether the whole folder is ours.
     is_own: bool,
-    /// Names of files in it that are ours.
+    /// Own files in it.
     names: Vec<String>,
     #[cfg(unix)]
     folder: Option<std::os::fd::OwnedFd>,
 }
 
 impl OwnFiles {
-    /// The files of a configuration that was looked for in these folders.
+    /// The own files for these configuration folders.
     pub(crate) fn new(folders: &Folders) -> Self {
         let project = PROJECT_FILES.iter().map(|(name, _)| *name);
         let mut files: Vec<PathBuf> = project
@@ -110,7 +109,7 @@ impl OwnFiles {
         own
     }
 
-    /// Lets tools use a folder that lies in one of ours, such as the one with output that was too long.
+    /// Exempts a folder within ours, such as the one for truncated output.
     #[must_use]
     pub(crate) fn except(mut self, folder: PathBuf) -> Self {
         self.open.extend(path::real(&folder));
@@ -118,7 +117,7 @@ impl OwnFiles {
         self
     }
 
-    /// Where a server runs, if not in the project.
+    /// Sets the working directory of a server.
     pub(crate) fn server_in(&mut self, server: &str, folder: &Path) {
         let base = Base {
             folder: self.base.folder.join(folder),
@@ -128,13 +127,13 @@ impl OwnFiles {
         self.bases.insert(server.to_owned(), place);
     }
 
-    /// Where relative paths of a tool start.
+    /// The base for relative paths of a tool.
     pub(super) fn base_of(&self, server: Option<&str>) -> &Base {
         &self.place_of(server).base
     }
 
-    /// The first argument that is one of our files, as it was written: one that the tool would change, or, if it is known
-    /// to be read-only, one in our folders.
+    /// The first argument that names one of our files, as written: one that the tool would change, or, for a read-only
+    /// tool, one in our folders.
     pub(super) fn named_by<'a>(
         &self,
         subject: &Subject<'_>,
@@ -148,7 +147,7 @@ impl OwnFiles {
         let whose = Whose {
             place,
             reach,
-            // Hard links are looked for where the tool is ours, which takes any path as it is.
+            // Built-in tools accept any path, so check their arguments for hard links.
             looks_at_links: subject.server.is_none(),
         };
         let text = arguments?.get();
@@ -199,7 +198,7 @@ impl OwnFiles {
         }
     }
 
-    /// Whether a text, taken for a path, is one of our files.
+    /// Whether a text, interpreted as a path, is one of our files.
     fn is_named(&self, text: &str, whose: Whose<'_>, links: &mut Links) -> bool {
         let place = whose.place;
         let text = text.trim();
@@ -217,7 +216,7 @@ impl OwnFiles {
     }
 
     fn is_path(&self, text: &str, whose: Whose<'_>) -> bool {
-        // A server may read these as separators, whatever the system does.
+        // A server may treat backslashes as separators on any system.
         let text = if text.contains('\\') && cfg!(unix) {
             Cow::Owned(text.replace('\\', "/"))
         } else {
@@ -232,13 +231,13 @@ impl OwnFiles {
             })
     }
 
-    /// Whether a path, as a tool of ours takes it, is another name of a file of ours.
+    /// Whether a path, as a built-in tool resolves it, is a hard link to one of our files.
     pub(super) fn has_hard_link(&self, text: &str) -> bool {
         self.is_hard_link(&self.base.folder.join(text))
     }
 
-    /// Whether a file is one of ours under another name. Files with one name, which is nearly all, cost one question to
-    /// the system.
+    /// Whether a path is a hard link to one of our files. Costs one `stat` for files with a single link, which is
+    /// nearly all.
     #[cfg(unix)]
     fn is_hard_link(&self, path: &Path) -> bool {
         use std::os::unix::fs::MetadataExt as _;
@@ -262,7 +261,7 @@ impl OwnFiles {
                 return true;
             }
             looked_at += 1;
-            // Nobody has so many; what cannot be looked at is taken for ours.
+            // Beyond the limit, assume that the file is ours.
             if looked_at > MOST_OWN_FILES {
                 return true;
             }
@@ -275,7 +274,7 @@ impl OwnFiles {
     }
 
     #[cfg(not(unix))]
-    #[expect(clippy::unused_self, reason = "there is no way to tell there")]
+    #[expect(clippy::unused_self, reason = "hard links cannot be detected there")]
     fn is_hard_link(&self, _: &Path) -> bool {
         false
     }
@@ -295,10 +294,10 @@ impl OwnFiles {
         }
     }
 
-    /// Whether a command line names one of our files, as far as can be seen.
+    /// Whether a command line names one of our files. Best effort.
     fn is_in_command(&self, command: &str, whose: Whose<'_>, links: &mut Links) -> bool {
         let place = whose.place;
-        // The words of a command are many, and the sandbox holds hard links off.
+        // A command has many words, and the sandbox protects against hard links.
         let whose = Whose {
             looks_at_links: false,
             ..whose
@@ -306,7 +305,7 @@ impl OwnFiles {
         if OWN_VARIABLES.iter().any(|name| command.contains(name)) {
             return true;
         }
-        // Marks that a shell takes away.
+        // Quotes and escapes that a shell removes.
         let mut bare: String = command
             .chars()
             .filter(|character| !matches!(character, '"' | '\'' | '\\'))
@@ -321,7 +320,7 @@ impl OwnFiles {
             .any(|word| self.is_named(word, whose, links) || self.is_globbed(word, place))
     }
 
-    /// Whether a shell could find one of our files for this word.
+    /// Whether a shell could expand this word to one of our files.
     fn is_globbed(&self, word: &str, place: &Place) -> bool {
         if !word.contains(['*', '?', '[']) {
             return false;
@@ -334,7 +333,7 @@ impl OwnFiles {
         let Some(glob) = pattern.to_str().and_then(Glob::new) else {
             return false;
         };
-        // Everything above is no file of ours, so each step of the way is compared on its own.
+        // `*` also matches separators here, so require the same depth.
         let steps = pattern.components().count();
         let fits = |own: &PathBuf| {
             let same_depth = own.components().count() == steps;
@@ -344,7 +343,7 @@ impl OwnFiles {
                     .is_some_and(|own| glob.matches(own, Case::Exact))
         };
         let inside = || {
-            // What is in a folder of ours fits if the folder fits the beginning.
+            // A file in one of our folders matches if the folder matches a prefix of the pattern.
             pattern.ancestors().any(|above| {
                 let glob = above.to_str().and_then(Glob::new);
                 let depth = above.components().count();
@@ -361,7 +360,7 @@ impl OwnFiles {
     }
 }
 
-/// Which names of a folder are links, as far as one call asks.
+/// Caches which names of a folder are links, for one call.
 #[derive(Debug, Default)]
 struct Links {
     asked: usize,
@@ -387,7 +386,7 @@ impl Place {
         links.map(|entry| entry.file_name()).collect()
     }
 
-    /// Whether a name in this folder is a link. It costs one question to the system and no memory.
+    /// Whether a name in this folder is a link. Costs one `statat` and no allocation.
     #[cfg(unix)]
     fn is_link(&self, name: &str) -> bool {
         use rustix::fs::{AtFlags, FileType, statat};

@@ -1,33 +1,32 @@
-//! Paths in arguments, resolved in two ways: as they are written, and as the file system leads.
+//! Resolves paths in arguments in two ways: lexically, and through the file system.
 //!
-//! Owns the resolving. Nothing is opened or changed. Both ways are needed: a rule that allows a folder must not be led
-//! out of it by `..` or by a link, and one that denies must not be led around.
+//! Nothing is opened or changed. Both ways are needed: an allow rule for a folder must not be escaped by `..` or a
+//! link, and a deny rule must not be bypassed by one.
 
 use std::path::{Component, Path, PathBuf};
 
-/// No path is longer for the system.
+/// The maximum length of a path (`PATH_MAX`).
 pub(super) const LONGEST: usize = 4096;
 
-/// Where relative paths and `~` lead.
+/// The base for relative paths and `~`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Base {
     /// The folder that relative paths start in.
     pub(super) folder: PathBuf,
-    /// The user's home.
     pub(super) home: Option<PathBuf>,
 }
 
-/// A path, resolved.
+/// A resolved path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Resolved {
-    /// With `.` and `..` taken away as they are written.
+    /// Normalized lexically, without `.` and `..`.
     pub(super) written: PathBuf,
-    /// Where the file system leads, links included; `None` where that cannot be told.
+    /// The path after following links; `None` if it cannot be determined.
     pub(super) real: Option<PathBuf>,
 }
 
 impl Base {
-    /// What a text means as a path; `None` where different readers would read it differently.
+    /// Resolves a text as a path; `None` if programs would interpret it differently.
     pub(super) fn resolve(&self, text: &str) -> Option<Resolved> {
         let absolute = self.absolute(text)?;
         Some(Resolved {
@@ -50,7 +49,7 @@ impl Base {
             let path = url::Url::parse(text).ok()?.to_file_path().ok()?;
             return Some(path);
         }
-        // Some servers undo this, others do not.
+        // Some servers decode percent-encoded separators, others do not.
         if has_escaped_separator(text) {
             return None;
         }
@@ -58,7 +57,7 @@ impl Base {
             let rest = match rest.strip_prefix('/') {
                 Some(rest) => rest,
                 None if rest.is_empty() => "",
-                // Another user's home is not known here.
+                // Another user's home is unknown.
                 None => return None,
             };
             return Some(self.home.as_ref()?.join(rest.trim_start_matches('/')));
@@ -67,7 +66,7 @@ impl Base {
     }
 }
 
-/// A folder, as it was named and where it really is.
+/// A folder, as written and resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Folder {
     written: PathBuf,
@@ -75,7 +74,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// The folder that a rule names; `None` if it cannot be told which.
+    /// The folder that a rule names; `None` if it is ambiguous.
     pub(super) fn named(text: &str, base: &Base) -> Option<Self> {
         let text = text.trim();
         let folder = base.folder.to_str()?;
@@ -90,7 +89,7 @@ impl Folder {
         })
     }
 
-    /// Whether a path is beyond doubt this folder or in it.
+    /// Whether a path is certainly this folder or in it.
     pub(super) fn holds(&self, path: &Resolved) -> bool {
         let written = &path.written;
         let real = path.real.as_ref();
@@ -109,7 +108,7 @@ impl Folder {
     }
 }
 
-/// An absolute path without `.` and `..`.
+/// Removes `.` and `..` from an absolute path, lexically.
 pub(super) fn written(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for component in path.components() {
@@ -124,7 +123,8 @@ pub(super) fn written(path: &Path) -> PathBuf {
     clean
 }
 
-/// Where an absolute path leads, step by step as the system goes. What does not exist yet is taken as it is written.
+/// Resolves an absolute path component by component, following links. Components that do not exist yet are taken
+/// literally.
 pub(super) fn real(path: &Path) -> Option<PathBuf> {
     let mut reached = PathBuf::new();
     let mut exists = true;
@@ -142,7 +142,7 @@ pub(super) fn real(path: &Path) -> Option<PathBuf> {
                 }
                 match reached.canonicalize() {
                     Ok(real) => reached = real,
-                    // A link to something that is not there leads to wherever that will be made.
+                    // The target of a dangling link is decided when it is created.
                     Err(_) if reached.is_symlink() => return None,
                     Err(_) => exists = false,
                 }
@@ -191,13 +191,13 @@ mod tests {
         };
         let folder = Folder::named("${workspaceFolder}", &base).expect("a folder");
         let absolute = |rest: &str| format!("{}/{rest}", root.display());
-        // Whether it surely is inside, and whether it could be.
+        // Checks whether it is certainly inside, and whether it could be.
         let check = |text: &str, holds: bool, may_hold: bool| {
             let resolved = base.resolve(text);
             let found = resolved
                 .as_ref()
                 .map(|path| (folder.holds(path), folder.may_hold(path)));
-            // What cannot be read surely is not, and could be.
+            // An ambiguous path is not certainly inside, but could be.
             assert_eq!(found.unwrap_or((false, true)), (holds, may_hold), "{text}");
         };
         check(".", true, true);
@@ -213,12 +213,12 @@ mod tests {
         check("file:///etc/passwd", false, false);
         check("~/x", false, false);
         check("~", false, false);
-        // Through a link it leads out, or comes in.
+        // A link leads out or in.
         check("out/x", false, true);
         check("out/../y", false, true);
         check(&absolute("elsewhere/in/x"), false, true);
         check("dangling", false, true);
-        // Different readers would read it differently.
+        // Programs would interpret these differently.
         for text in [
             "",
             " a",

@@ -1,8 +1,8 @@
-//! Which tools a rule is about.
+//! Matches the tool patterns of rules.
 //!
-//! Owns the reading of `mcp__server__get_*` and its kin against the registry's names. Where a pattern can be read in
-//! more than one way, a rule that allows is read narrowly and one that asks or denies generously: what was meant is
-//! never allowed by accident, and never let through by a spelling.
+//! Matches patterns such as `mcp__server__get_*` against the catalog's names. If a pattern is ambiguous, allow rules
+//! are interpreted narrowly and ask or deny rules generously: nothing is allowed by accident, and no spelling evades a
+//! deny.
 
 use std::collections::BTreeSet;
 
@@ -12,19 +12,19 @@ use super::glob::{Case, Glob};
 use super::subject::Subject;
 use crate::catalog::exposed::{PREFIX, SEPARATOR};
 
-/// How a pattern is read.
+/// The interpretation of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// Exactly what it says, for rules that allow.
+    /// Literal, for allow rules.
     Narrow,
-    /// Whatever it could be meant to say, for rules that ask or deny and for hooks.
+    /// Every plausible meaning, for ask and deny rules and for hooks.
     Generous,
 }
 
-/// Which tools a rule is about.
+/// The tools that a rule covers.
 #[derive(Debug, Clone)]
 pub(crate) enum Target {
-    /// Those whose name fits.
+    /// Tools whose name matches.
     Pattern(Box<Pattern>),
     /// One tool of one server, by its own name.
     Tool {
@@ -33,14 +33,14 @@ pub(crate) enum Target {
         /// The tool.
         tool: String,
     },
-    /// Those of any of these.
+    /// Tools covered by any of these.
     AnyOf(Vec<Target>),
-    /// All of them.
+    /// All tools.
     Everything,
 }
 
 impl Target {
-    /// Whether the rule is about this tool.
+    /// Whether the rule covers this tool.
     pub(super) fn covers(
         &self,
         names: &Names<'_>,
@@ -60,7 +60,7 @@ impl Target {
     }
 }
 
-/// All names of one tool, put together once for all the patterns they are compared with.
+/// All names of one tool, computed once for all patterns.
 #[derive(Debug)]
 pub(super) struct Names<'a> {
     subject: &'a Subject<'a>,
@@ -69,10 +69,10 @@ pub(super) struct Names<'a> {
 
 #[derive(Debug)]
 struct ServerNames<'a> {
-    /// The server's and the tool's own names, in the one form that equal characters have.
+    /// The server's and the tool's own names, NFC-normalized.
     server: String,
     tool: String,
-    /// What the exposed name would be if it could say everything plainly.
+    /// The exposed name without shortening or escaping.
     plain: String,
     /// The two parts of the exposed name.
     exposed: (&'a str, &'a str),
@@ -97,7 +97,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The tools a hook's pattern is about; `None` if it is none. Alternatives are written with `|`, as other agents do.
+/// The target of a hook's pattern; `None` if it is invalid. Alternatives are separated by `|`, as in other agents.
 pub(crate) fn hook_target(pattern: &str) -> Option<Target> {
     let target = |text: &str| match text {
         "" | "*" => Some(Target::Everything),
@@ -107,27 +107,27 @@ pub(crate) fn hook_target(pattern: &str) -> Option<Target> {
     targets.map(Target::AnyOf)
 }
 
-/// A glob over exposed names, with everything it can mean for a server and its tools.
+/// A glob over exposed names, with every way to split it into server and tool.
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern {
     whole: Glob,
-    /// The ways to tell a server's part from a tool's, the shortest server first; empty without the prefix.
+    /// The ways to split it into server and tool, shortest server first; empty without the prefix.
     splits: Vec<Split>,
-    /// Whether the prefix is written as names have it.
+    /// Whether the prefix is spelled literally.
     is_plain: bool,
 }
 
 #[derive(Debug, Clone)]
 struct Split {
     server: Glob,
-    /// The server's name, where it is spelled out.
+    /// The server's name, if it has no wildcards.
     literal: Option<String>,
-    /// The tools; all of them if there is none.
+    /// The tools; `None` covers all of them.
     tool: Option<Glob>,
 }
 
 impl Pattern {
-    /// Compiles a pattern; `None` for one that is no glob.
+    /// Compiles a pattern; `None` if it is not a valid glob.
     pub(super) fn new(text: &str) -> Option<Self> {
         let text: String = text.nfc().collect();
         let whole = Glob::new(&text)?;
@@ -176,8 +176,8 @@ impl Pattern {
             let known = |name: &str| name == names.server || servers.contains(name);
             split.literal.as_deref().is_some_and(known)
         };
-        // A server that is spelled out binds the rule to it: no other server's names can make it theirs. Of several, the
-        // longest counts; but a name that can be that of one tool is not taken for a whole server.
+        // A literal server name binds the rule to that server, so that other servers cannot match it. The longest name
+        // wins; but a name that may denote a single tool does not cover a whole server.
         let mut known: Vec<&Split> = self.splits.iter().filter(is_known).collect();
         if known.len() > 1 && known.last().is_some_and(|split| split.tool.is_none()) {
             known.pop();
@@ -201,7 +201,7 @@ impl Pattern {
         let split_fits = |split: &Split| {
             let server_fits = split.server.matches(&names.server, case)
                 || split.server.matches(names.exposed.0, case);
-            // Whoever writes nothing for the tool means all of them, or nothing at all.
+            // A tool part that matches the empty string covers all tools.
             let tool_fits = |glob: &Glob| {
                 glob.matches(&names.tool, case)
                     || glob.matches("", case)

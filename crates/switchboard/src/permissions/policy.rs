@@ -1,33 +1,33 @@
-//! What holds when no rule does.
+//! The policy for calls that no rule matches.
 
 use switchboard_config::entry::Permission;
 use switchboard_config::settings::{Setting, SettingOrigin, SettingValue, Settings};
 
-/// What a front end does where no rule says anything, and where nobody can be asked.
+/// The defaults of a front end for calls that match no rule, and for prompts that cannot be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// What calls need that no rule is about.
+    /// The permission of calls that match no rule.
     pub default: Permission,
-    /// Whether what trusted servers say of their tools counts: read-only ones are allowed, destructive ones ask.
+    /// Whether annotations of trusted servers count: read-only tools are allowed, destructive ones prompt.
     pub annotations: bool,
-    /// What becomes of a question when there is nobody to answer it.
+    /// The answer to a prompt if none is available.
     pub unattended: Permission,
-    /// Whether making a call is consent to it, because a person typed it or a program was written to make it. A model's
-    /// calls are never consent: they are decided as [`Policy::agent`] decides.
+    /// Whether making a call implies consent, because a user typed it or a program was written to make it. Never true
+    /// of a model's calls, which are decided by [`Policy::agent`].
     pub typed: bool,
 }
 
-/// Who makes a call.
+/// The kind of caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
-    /// A person at the command line, or the code of a program.
+    /// A user at the command line, or the code of a program.
     Program,
     /// A model in a session: the request has a [`CallContext`](crate::call::CallContext).
     Model,
 }
 
 impl Policy {
-    /// For calls that a person types. Typing it was the consent, unless a rule says otherwise.
+    /// The policy for calls typed by a user: typing implies consent, unless a rule says otherwise.
     pub const fn typed() -> Self {
         Self {
             default: Permission::Allow,
@@ -37,7 +37,7 @@ impl Policy {
         }
     }
 
-    /// For calls that a model or another program makes.
+    /// The policy for calls by a model or another program.
     pub const fn agent() -> Self {
         Self {
             default: Permission::Ask,
@@ -59,7 +59,7 @@ impl Policy {
         }
     }
 
-    /// The policy with what the settings say. Of several files that say something, the strictest counts.
+    /// Applies the settings. If several files set one, the strictest wins.
     #[must_use]
     pub fn with_settings(mut self, settings: &Settings) -> Self {
         if let Some(default) = strictest(settings, Setting::DefaultPermission) {

@@ -1,4 +1,4 @@
-//! Rules as they are compiled, and the grounds of a decision.
+//! Compiled permission rules, and the grounds of a decision.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -13,46 +13,46 @@ use super::exact::Exact;
 use super::path::Base;
 use super::pattern::{Pattern, Reading, Target};
 
-/// One rule, compiled.
+/// A compiled rule.
 #[derive(Debug)]
 pub struct Rule {
-    /// The tools it is about, as written.
+    /// The tool pattern, as written.
     pub tool: String,
-    /// What it says of them.
+    /// The action for matching calls.
     pub action: Permission,
-    /// Its conditions, for people.
+    /// Its conditions, formatted for display.
     pub conditions: Vec<String>,
-    /// Where it stands.
+    /// The file and position it comes from.
     pub origin: Origin,
     pub(super) target: Target,
     pub(super) tests: Vec<Condition>,
-    /// What the arguments must be, where the rule says all of them.
+    /// The exact arguments, if the rule requires all of them.
     exact: Option<Exact>,
     pub(super) grounds: Arc<Grounds>,
 }
 
-/// Something that is wrong with a rule or a hook. It is in force all the same, as strictly as it can be read.
+/// A problem with a rule or a hook. It is in force all the same, in its strictest interpretation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuleProblem {
-    /// What is wrong: a lowercase fragment.
+    /// The problem: a lowercase fragment.
     pub message: String,
-    /// Where it stands.
+    /// The file and position of the rule or hook.
     pub origin: Origin,
 }
 
-/// What a decision rests on.
+/// The basis of a decision.
 #[derive(Debug)]
 pub struct Grounds {
-    /// What was decided.
+    /// The decision.
     pub permission: Permission,
-    /// Why.
+    /// The reason.
     pub because: Because,
-    /// The file and line of the rule, once somebody has asked: the audit log does for every call.
+    /// The file and line of the rule, computed on first use: the audit log needs it for every call.
     source: OnceLock<Option<String>>,
 }
 
 impl Grounds {
-    /// Grounds for a decision.
+    /// Creates the grounds for a decision.
     pub fn new(permission: Permission, because: Because) -> Self {
         Self {
             permission,
@@ -61,7 +61,7 @@ impl Grounds {
         }
     }
 
-    /// The file and line of the rule or hook that decided or asked.
+    /// The file and line of the rule or hook that decided or required a prompt.
     pub fn source(&self) -> Option<&str> {
         let source = self.source.get_or_init(|| {
             let origin = self.because.origin()?;
@@ -81,28 +81,28 @@ impl PartialEq for Grounds {
     }
 }
 
-/// Why a call is allowed, asked about or denied.
+/// The reason a call is allowed, prompted for or denied.
 #[derive(Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Because {
-    /// A rule says so.
+    /// A rule matches.
     Rule {
-        /// The tools it is about, as written.
+        /// The tool pattern, as written.
         tool: String,
-        /// Where it stands.
+        /// The file and position of the rule.
         origin: Origin,
     },
-    /// Its server is trusted to say that it changes nothing.
+    /// Its trusted server declares it read-only.
     ReadOnly,
-    /// Its server says that it may destroy something.
+    /// Its server declares it destructive.
     Destructive,
-    /// No rule is about it.
+    /// No rule matches.
     Default,
-    /// It is a command, and this system has no sandbox that would keep it from Switchboard's own files.
+    /// It is a command, and this system has no sandbox to protect Switchboard's own files.
     NoSandbox,
     /// It would read a file outside the workspace.
     Outside,
-    /// It would read a place where secrets are kept.
+    /// It would read a path that holds secrets.
     Secret {
         /// The argument, as written.
         argument: String,
@@ -117,29 +117,29 @@ pub enum Because {
         /// The argument, as written.
         argument: String,
     },
-    /// A person was asked.
+    /// A user answered a prompt.
     Person {
-        /// Whether the answer holds for the session.
+        /// Whether the answer applies to the whole session.
         session: bool,
-        /// What asked.
+        /// The grounds for the prompt.
         asked: Arc<Grounds>,
     },
-    /// A person was asked and did not answer.
+    /// A user was prompted and did not answer.
     NoAnswer,
-    /// Nobody could be asked.
+    /// No prompt was available.
     Unattended {
-        /// What asked.
+        /// The grounds for the prompt.
         asked: Arc<Grounds>,
     },
-    /// A hook said so.
+    /// A hook decided.
     Hook {
-        /// Where it stands; `None` for one that is part of the program.
+        /// The file and position of the hook; `None` for a built-in one.
         origin: Option<Origin>,
     },
 }
 
 impl Rule {
-    /// A rule of a file.
+    /// Compiles a rule of a file.
     pub(super) fn new(entry: &RuleEntry, base: &Base) -> (Self, Vec<RuleProblem>) {
         let mut problems = Vec::new();
         let mut problem = |message: String| {
@@ -151,7 +151,7 @@ impl Rule {
         let target = if let Some(pattern) = Pattern::new(&entry.tool) {
             Target::Pattern(Box::new(pattern))
         } else {
-            // A pattern that nobody understands allows nothing and holds everything off.
+            // A rule with an invalid pattern allows nothing; if it asks or denies, it covers every tool.
             problem(format!("the pattern \"{}\" cannot be used", entry.tool));
             match entry.action {
                 Permission::Allow => Target::AnyOf(Vec::new()),
@@ -188,7 +188,7 @@ impl Rule {
         (rule, problems)
     }
 
-    /// What a server's entry says of one of its tools.
+    /// The rule in a server's entry for one of its tools.
     pub(super) fn of_tool(server: &str, tool: &str, action: Permission, origin: Origin) -> Self {
         let shown = format!("{server}/{tool}");
         Self {
@@ -213,7 +213,7 @@ impl Rule {
         }
     }
 
-    /// Whether it is about all calls of the tools it covers.
+    /// Whether it applies to every call of the tools it covers.
     pub(super) fn is_unconditional(&self) -> bool {
         self.tests.is_empty() && self.exact.is_none()
     }
@@ -230,7 +230,7 @@ impl Rule {
 }
 
 impl Because {
-    /// A word for scripts and for the audit.
+    /// The reason in one word, for scripts and the audit log.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Rule { .. } => "rule",
@@ -249,7 +249,7 @@ impl Because {
         }
     }
 
-    /// Where the rule or the hook stands, also where it only made somebody ask.
+    /// The file and position of the rule or hook that decided or required a prompt.
     pub fn origin(&self) -> Option<&Origin> {
         match self {
             Self::Rule { origin, .. } => Some(origin),
@@ -259,7 +259,7 @@ impl Because {
         }
     }
 
-    /// The pattern of the rule, also where it only made somebody ask.
+    /// The pattern of the rule that decided or required a prompt.
     pub fn rule(&self) -> Option<&str> {
         match self {
             Self::Rule { tool, .. } => Some(tool),
@@ -273,9 +273,9 @@ impl fmt::Display for Because {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rule { tool, origin } => write!(formatter, "the rule \"{tool}\" at {origin}"),
-            Self::ReadOnly => formatter.write_str("it changes nothing, by its server's word"),
+            Self::ReadOnly => formatter.write_str("its server declares it read-only"),
             Self::Destructive => {
-                formatter.write_str("it may destroy something, by its server's word")
+                formatter.write_str("its server declares it destructive")
             }
             Self::Default => formatter.write_str("no rule matches"),
             Self::NoSandbox => formatter.write_str(
@@ -285,7 +285,7 @@ impl fmt::Display for Because {
                 formatter.write_str("it reads outside the workspace, and no rule allows it")
             }
             Self::Secret { .. } => formatter.write_str(
-                "secrets are kept there; only a rule of yours that names the path can allow it",
+                "the path holds secrets; only a user rule that names it can allow this",
             ),
             Self::OwnSecret { .. } => formatter
                 .write_str("no tool may read Switchboard's configuration, state or keys"),
@@ -294,14 +294,14 @@ impl fmt::Display for Because {
             Self::Person { asked, .. } => {
                 write!(
                     formatter,
-                    "a person was asked because of this: {}",
+                    "the user was asked, because: {}",
                     asked.because
                 )
             }
-            Self::NoAnswer => formatter.write_str("the question was not answered"),
+            Self::NoAnswer => formatter.write_str("the prompt was not answered"),
             Self::Unattended { asked } => write!(
                 formatter,
-                "it needs consent, and there is nobody to ask: {}",
+                "it needs approval, and no prompt is available: {}",
                 asked.because
             ),
             Self::Hook {

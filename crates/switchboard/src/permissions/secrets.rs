@@ -1,8 +1,8 @@
-//! Places where secrets are kept, and which files a tool of ours would read.
+//! Paths that hold secrets, and the paths that a built-in tool would read.
 //!
-//! Owns the list in `docs/permissions.md`. Switchboard's own folders are read by no tool, whatever rules say. Other
-//! places are denied until a rule of the user's own names the path. Names are compared without regard to case, since
-//! some file systems do not regard it either. Nothing is opened here.
+//! Implements the list in `docs/permissions.md`. No tool reads Switchboard's own folders, regardless of rules. Other
+//! secret paths are denied unless a user rule names them. Names are compared case-insensitively, since some file
+//! systems are. No file is opened here.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use switchboard_config::files::Folders;
 use super::path::{self, Base, Folder, Resolved};
 use super::subject::Subject;
 
-/// Files and folders of the home with secrets in them.
+/// Files and folders with secrets in the home folder.
 const IN_HOME: &[&str] = &[
     // keys and passwords
     ".ssh",
@@ -120,7 +120,7 @@ const IN_HOME: &[&str] = &[
     "Library/Application Support/BraveSoftware",
     "Library/Application Support/Microsoft Edge",
     "Library/Application Support/Firefox",
-    // what was typed
+    // shell and editor history
     ".bash_history",
     ".zsh_history",
     ".zhistory",
@@ -139,7 +139,7 @@ const IN_HOME: &[&str] = &[
     ".viminfo",
 ];
 
-/// Those of the machine.
+/// System-wide files and folders with secrets.
 const IN_SYSTEM: &[&str] = &[
     "/etc/shadow",
     "/etc/shadow-",
@@ -164,7 +164,7 @@ const IN_SYSTEM: &[&str] = &[
     "/dev/kmem",
 ];
 
-/// Private keys by the names that programs give them, wherever they lie.
+/// Common file names of private keys, in any folder.
 const KEYS: &[&str] = &[
     "id_rsa",
     "id_dsa",
@@ -175,36 +175,36 @@ const KEYS: &[&str] = &[
     "id_xmss",
 ];
 
-/// Files below `/proc/PID` that show the memory or the variables of a process.
+/// Files in `/proc/PID` that expose the memory or environment of a process.
 const OF_PROCESSES: &[&str] = &["environ", "mem", "auxv", "kcore"];
 
-/// Files that begin like one with variables, and are examples of it.
+/// Suffixes of `.env` files that are only examples.
 const EXAMPLES: &[&str] = &[
     "example", "sample", "template", "dist", "defaults", "schema",
 ];
 
-/// Where secrets are.
+/// The paths that hold secrets.
 #[derive(Debug, Default)]
 pub struct SecretPlaces {
     /// Switchboard's own folders.
     own: Vec<PathBuf>,
-    /// Folders in them that tools may read.
+    /// Folders within them that tools may read.
     open: Vec<PathBuf>,
     places: Vec<PathBuf>,
 }
 
-/// How secret a place is. The order is that of strictness.
+/// The protection level of a path, in order of strictness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Secrecy {
-    /// Variables of a project (`.env`), which often have passwords: asked about.
+    /// A project's `.env` file, which often holds passwords: prompts.
     Asked,
-    /// Denied until a rule names it.
+    /// Denied unless a rule names it.
     Denied,
-    /// Switchboard's own: no tool reads it.
+    /// Switchboard's own: no tool may read it.
     Own,
 }
 
-/// What a tool of ours would read.
+/// A path that a built-in tool would read.
 pub(super) struct Reading<'a> {
     /// The argument, as written.
     pub(super) argument: Cow<'a, str>,
@@ -213,7 +213,7 @@ pub(super) struct Reading<'a> {
 }
 
 impl SecretPlaces {
-    /// The places around these folders.
+    /// The secret paths for these folders.
     pub fn new(folders: &Folders) -> Self {
         let with_real = |paths: Vec<PathBuf>| {
             let mut all: Vec<PathBuf> = paths.iter().filter_map(|path| path::real(path)).collect();
@@ -232,13 +232,14 @@ impl SecretPlaces {
         }
     }
 
-    /// Lets tools read a folder in one of ours.
+    /// Exempts a folder within ours.
     pub(super) fn open(&mut self, folder: &Path) {
         self.open.extend(path::real(folder));
         self.open.push(folder.to_owned());
     }
 
-    /// How secret an absolute path is, without `.` and `..` in it; `None` for what is no secret. Links are not followed.
+    /// The protection level of an absolute path without `.` and `..`; `None` if it is not secret. Does not follow
+    /// links.
     pub fn of(&self, path: &Path) -> Option<Secrecy> {
         let is_in = |folders: &[PathBuf]| folders.iter().any(|folder| is_within(path, folder));
         if is_in(&self.open) {
@@ -261,8 +262,8 @@ impl SecretPlaces {
         has_variables(&name).then_some(Secrecy::Asked)
     }
 
-    /// Whether a search that begins at `root` passes this file over. Where the root itself is secret, permission to look
-    /// there has been given.
+    /// Whether a search that starts at `root` skips this file. If the root itself is secret, reading it has been
+    /// permitted.
     pub fn skips(&self, path: &Path, root: &Path) -> bool {
         match self.of(path) {
             Some(Secrecy::Own) => true,
@@ -270,7 +271,7 @@ impl SecretPlaces {
         }
     }
 
-    /// What a call would read; `None` for tools that read nothing by path.
+    /// The paths that a call would read; `None` for tools that do not read by path.
     pub(super) fn read_by<'a>(
         &self,
         subject: &Subject<'_>,
@@ -303,7 +304,7 @@ impl SecretPlaces {
         if !is_ours && subject.server.is_none() && !argument.starts_with("file:") {
             return Some(inside);
         }
-        // Our own tools take a path as it is; others may read more into it.
+        // Built-in tools use a path as it is; servers may normalize it further.
         let resolved = if is_ours {
             let absolute = base.folder.join(&*argument);
             Some(Resolved {
@@ -325,14 +326,14 @@ impl SecretPlaces {
         });
         Some(Reading {
             argument,
-            // Servers say where theirs is themselves.
+            // Servers enforce their own roots.
             is_inside: is_inside || !is_ours,
             secrecy,
         })
     }
 }
 
-/// Whether a path is a folder or in it, in whatever case its name is written.
+/// Whether a path is a folder or in it, compared case-insensitively.
 fn is_within(path: &Path, folder: &Path) -> bool {
     let mut parts = path.components();
     folder.components().all(|part| {
@@ -341,7 +342,7 @@ fn is_within(path: &Path, folder: &Path) -> bool {
     })
 }
 
-/// Whether a name in small letters is that of a file with variables.
+/// Whether a lowercase name is that of a `.env` file.
 fn has_variables(name: &str) -> bool {
     match name.strip_prefix(".env") {
         Some("") => true,

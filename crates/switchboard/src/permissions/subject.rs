@@ -1,23 +1,22 @@
-//! What a rule is asked about: a tool, by all of its names.
+//! The subject of a permission check: a tool, by all of its names.
 
 use crate::catalog::exposed::{PREFIX, SEPARATOR, exposed_name};
 use crate::catalog::{CatalogTool, LiveAnnotations};
 use crate::names::ExposedName;
 
-/// The tool of a call. Its names come from the registry; none of them is made by taking another apart.
+/// The tool of a call. All names come from the catalog; none is derived by splitting another.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// The name the model calls it by.
+    /// The name exposed to the model.
     pub exposed: &'a str,
-    /// The server that has it; `None` for a built-in tool.
+    /// Its server; `None` for a built-in tool.
     pub server: Option<&'a str>,
     /// Its own name, as its server spells it.
     pub tool: &'a str,
-    /// What its connected server says about it in this very process, if anything.
+    /// The annotations from its server, if connected in this process.
     pub annotations: Option<LiveAnnotations>,
 }
 
-/// Built-in tools that change nothing.
 const READ_ONLY: [&str; 6] = [
     "Read",
     "Glob",
@@ -28,7 +27,7 @@ const READ_ONLY: [&str; 6] = [
 ];
 
 impl<'a> Subject<'a> {
-    /// A built-in tool, such as `Bash`.
+    /// Creates the subject of a built-in tool, such as `Bash`.
     pub fn built_in(name: &'a str) -> Self {
         Self {
             exposed: name,
@@ -38,7 +37,8 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// A tool of a server that need not be connected. `exposed` is what [`Self::exposed_name`] gives.
+    /// Creates the subject of a server's tool; the server need not be connected. `exposed` is the result of
+    /// [`Self::exposed_name`].
     pub fn of_server(server: &'a str, tool: &'a str, exposed: &'a ExposedName) -> Self {
         Self {
             exposed: exposed.as_str(),
@@ -48,19 +48,19 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The name a model would call this tool of this server by.
+    /// The name that a server's tool is exposed under.
     pub fn exposed_name(server: &str, tool: &str) -> ExposedName {
         exposed_name(server, tool)
     }
 
-    /// Whether it is a built-in tool that changes nothing.
+    /// Whether it is a read-only built-in tool.
     pub(super) fn is_harmless_built_in(&self) -> bool {
         self.server.is_none() && READ_ONLY.contains(&self.tool)
     }
 
     /// The two parts of the exposed name of a server's tool.
     ///
-    /// This is no routing: the name was made so that its first separator ends the server's part.
+    /// Not used for routing: exposed names are built so that the first separator ends the server's part.
     pub(super) fn exposed_parts(&self) -> Option<(&'a str, &'a str)> {
         self.server?;
         self.exposed.strip_prefix(PREFIX)?.split_once(SEPARATOR)

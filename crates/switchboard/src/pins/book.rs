@@ -1,9 +1,8 @@
-//! The record of one server's pins: the definitions as they were, in the form a catalogue has on disk.
+//! The pin record of one server: its approved definitions, in the on-disk format of a catalog.
 //!
-//! On first use the record *is* what the server listed, byte for byte, so that pinning ten thousand tools costs no
-//! more than keeping a reference, and an unchanged list is recognised by comparing bytes. Only when something is added
-//! or approved is it put together anew. It is read by the same code that reads lists: of two tools with one name the
-//! same one counts.
+//! On first use the record *is* the server's list, byte for byte: pinning ten thousand tools costs one reference, and
+//! an unchanged list is recognized by comparing bytes. The record is rebuilt only when a definition is added or
+//! approved. The list parser reads it, so duplicate names resolve the same way.
 
 use std::collections::HashSet;
 
@@ -17,7 +16,7 @@ use crate::catalog::{
 use crate::json::SharedJson;
 use crate::names::{ServerName, WireName};
 
-/// What is pinned of one server.
+/// The pins of one server.
 #[derive(Debug)]
 pub(super) struct Book {
     pub(super) tools: ServerTools,
@@ -25,10 +24,10 @@ pub(super) struct Book {
 }
 
 impl Book {
-    /// Reads a record; `None` if it is none, or another version's.
+    /// Decodes a record; `None` if it is invalid or of another version.
     pub(super) fn read(server: &ServerName, record: &Bytes, reach: Reach) -> Option<Self> {
         let catalog = ServerCatalog::from_bytes(record)?;
-        // What is pinned does not depend on what the user wants to see.
+        // Pins do not depend on the user's tool rules.
         let tools = ServerTools::from_pages(
             server,
             &catalog.tools,
@@ -43,10 +42,10 @@ impl Book {
         })
     }
 
-    /// Compares a list with the pins. The second part are the tools that are to be pinned.
+    /// Compares a list with the pins. Also returns the tools to pin.
     ///
-    /// `all` is the list with what the user's rules leave out. Those tools are pinned as well: a name that is denied
-    /// today must be known when its tool turns up under another one.
+    /// `all` is the list including tools that the user's rules exclude. Those are pinned as well: a name denied today
+    /// must be known when its tool reappears under another one.
     pub(super) fn judge<'t>(
         &self,
         listed: &ServerTools,
@@ -58,7 +57,7 @@ impl Book {
             ..Judgement::default()
         };
         let mut added = Vec::new();
-        // Both are in the order of names.
+        // Both are sorted by name.
         let mut pinned = self.tools.tools().iter().peekable();
         for tool in all.tools() {
             let name = &tool.reference().tool;
@@ -74,7 +73,7 @@ impl Book {
             }
         }
         let aside = all.aside().iter();
-        // What cannot be offered, for whatever reason, is listed all the same.
+        // A tool that is set aside is still listed.
         let aside: HashSet<&str> = aside.filter_map(|aside| aside.name.as_deref()).collect();
         let is_listed =
             |name: &WireName| all.get(name.as_str()).is_some() || aside.contains(name.as_str());
@@ -87,7 +86,7 @@ impl Book {
         (judgement, added)
     }
 
-    /// The record with these definitions beside its own, or in their place; `None` if that would be too many.
+    /// The record with these definitions added or replaced; `None` if it would exceed the limit.
     pub(super) fn with(&self, tools: &[&CatalogTool]) -> Option<Bytes> {
         let names: HashSet<&str> = tools
             .iter()
@@ -97,7 +96,7 @@ impl Book {
         let kept = pinned.filter(|pin| !names.contains(pin.reference().tool.as_str()));
         let definitions: Vec<&CatalogTool> = kept.chain(tools.iter().copied()).collect();
         if definitions.len() > ListLimits::default().max_tools {
-            tracing::warn!("a server has had too many tools for all of them to be pinned");
+            tracing::warn!("too many tools to pin all of them");
             return None;
         }
         Some(write(&definitions, self.instructions.clone()))

@@ -1,10 +1,8 @@
-//! Pins of prompts and resource templates: the same rule as for tools, for lists that are fetched when they are asked for.
+//! Pins of prompts and resource templates: the same rule as for tools, for lists that are fetched on demand.
 //!
-//! A prompt's description and arguments, and a template's, are read by models and people just as a tool's are. Each list
-//! has a record of its own beside the one of the tools: a JSON array of definitions. Resources themselves are not
-//! pinned: their lists change as files do, and reading one is a person's or a model's own act.
-//!
-//! Owns which parts count, the comparison, and taking withheld items out of the pages. It must not fetch anything.
+//! Models and people read the descriptions and arguments of prompts and templates just as they read those of tools.
+//! Each list has its own record, a JSON array of definitions. Resources are not pinned: their lists change as files do,
+//! and reading one is a deliberate act of a user or a model. Nothing is fetched here.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,7 +21,7 @@ use crate::names::ServerName;
 use crate::peer::{ListKind, Pages};
 use crate::spec::ServerIdentity;
 
-/// What is pinned besides tools and instructions.
+/// A pinned kind of definition besides tools and instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ContentKind {
     /// A prompt.
@@ -32,14 +30,14 @@ pub enum ContentKind {
     Template,
 }
 
-/// Definitions beyond this many of one list are not pinned, and so not offered.
+/// The maximum number of pinned definitions in a list; any beyond are withheld.
 const MAX_ITEMS: usize = 20_000;
 
 impl ContentKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 2] = [Self::Prompt, Self::Template];
 
-    /// One word for it.
+    /// The kind in one word.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Prompt => "prompt",
@@ -47,7 +45,7 @@ impl ContentKind {
         }
     }
 
-    /// The kind that a list has, if it is pinned.
+    /// The kind of a list; `None` if the list is not pinned.
     pub(crate) const fn of(list: ListKind) -> Option<Self> {
         match list {
             ListKind::Prompts => Some(Self::Prompt),
@@ -56,7 +54,7 @@ impl ContentKind {
         }
     }
 
-    /// The member of a page that has the items.
+    /// The field of a page that holds the items.
     const fn member(self) -> &'static str {
         match self {
             Self::Prompt => "prompts",
@@ -64,7 +62,7 @@ impl ContentKind {
         }
     }
 
-    /// The field that tells one item from another.
+    /// The field that identifies an item.
     const fn identity(self) -> &'static str {
         match self {
             Self::Prompt => "name",
@@ -80,18 +78,18 @@ impl ContentKind {
         }
     }
 
-    /// The key of a record about this kind, beside that of the tools, which is the digest of the server in hexadecimal.
+    /// The key of this kind's record, below that of the tools, which is the digest of the server in hexadecimal.
     pub(crate) fn key(self, tools: &str) -> Result<Key, StoreError> {
         Key::new(format!("{tools}/{}", self.member()))
     }
 }
 
-/// Items by name, in the order in which they came. Of two with one name the first counts, and the second is withheld.
+/// Items by name, in list order. The first of two with the same name is used; the second is withheld.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Items(pub(super) Vec<(String, SharedJson)>);
 
 impl Items {
-    /// The items of a list.
+    /// Collects the items of a list.
     pub(super) fn of_pages(kind: ContentKind, pages: &[SharedJson]) -> Self {
         let mut items = Self::default();
         let mut seen = HashSet::new();
@@ -103,7 +101,7 @@ impl Items {
         items
     }
 
-    /// Reads a record; `None` if it is none.
+    /// Decodes a record; `None` if it is invalid.
     pub(super) fn read(kind: ContentKind, record: &Bytes) -> Option<Self> {
         let list: &RawValue = serde_json::from_slice(record).ok()?;
         if !list.get().starts_with('[') {
@@ -133,7 +131,7 @@ impl Items {
         };
         let mut read = || {
             if cursor.peek() == b'{' {
-                // One item may come without brackets around it.
+                // A single item may come without an array.
                 take(cursor.value()?);
                 return Ok(());
             }
@@ -143,11 +141,11 @@ impl Items {
             }
             Ok::<_, Malformed>(())
         };
-        // What comes after a break is not listed, and so not offered.
+        // Items after a syntax error are not listed, and so not offered.
         let _ = read();
     }
 
-    /// The record that has these.
+    /// Encodes the items as a record.
     pub(crate) fn to_record(&self) -> Bytes {
         let mut record = String::from("[");
         for (index, (_, item)) in self.0.iter().enumerate() {
@@ -165,7 +163,7 @@ impl Items {
         found.map(|(_, item)| item)
     }
 
-    /// These with others beside them, or in their place.
+    /// These items with others added or replaced.
     pub(super) fn with<'i>(
         &self,
         others: impl IntoIterator<Item = &'i (String, SharedJson)>,
@@ -180,18 +178,18 @@ impl Items {
     }
 }
 
-/// How a list stands against its pins.
+/// The result of comparing a list with its pins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ContentJudgement {
-    /// What differs, and in what.
+    /// Changed items, with the parts that differ.
     pub(super) changed: HashMap<String, Vec<&'static str>>,
-    /// What was not pinned before.
+    /// Items that were not pinned before.
     pub(super) added: Vec<String>,
     pub(super) unreadable: Option<String>,
     pub(super) unpinned: Option<String>,
 }
 
-/// Compares a list with a record of pins; what is to be written, if anything is new.
+/// Compares a list with a record of pins. Also returns the record to write if there are new items.
 pub(super) fn judge(
     kind: ContentKind,
     pins: Option<&Bytes>,
@@ -233,14 +231,16 @@ pub(super) fn judge(
         return (judgement, None);
     }
     if pinned.0.len() + added.len() > MAX_ITEMS {
-        judgement.unpinned = Some(format!("the server has had more than {MAX_ITEMS} of them"));
+        judgement.unpinned = Some(format!(
+            "the server has listed more than {MAX_ITEMS} of them"
+        ));
         return (judgement, None);
     }
     let record = pinned.with(added).to_record();
     (judgement, Some(record))
 }
 
-/// The parts in which two definitions differ.
+/// The parts that differ between two definitions.
 pub(super) fn differences(
     kind: ContentKind,
     before: &SharedJson,
@@ -263,12 +263,12 @@ pub(super) fn differences(
     kind.parts().iter().filter(differs).copied().collect()
 }
 
-/// A field of a definition, unless it is absent or null.
+/// A field of a definition; `None` if it is absent or null.
 pub(super) fn part_of<'d>(definition: &'d SharedJson, part: &str) -> Option<&'d RawValue> {
     field(definition.as_str(), part).filter(|value| value.get() != "null")
 }
 
-/// Compares a list with its pins, pins what is new, and returns the list without what is withheld.
+/// Compares a list with its pins, pins new items, and returns the list without withheld items.
 pub(crate) async fn admit(
     store: &dyn Store,
     server: &ServerName,
@@ -299,7 +299,7 @@ pub(crate) async fn admit(
     if let Err(error) = updated {
         tracing::warn!(%server, %error, "the pins cannot be read or written");
         let why = reason_of(&error);
-        // Without a judgement nothing could be read, and all of it is new to us.
+        // An empty judgement means that the pins could not be read, so every item is unverified.
         if judgement == ContentJudgement::default() && !items.0.is_empty() {
             judgement.unreadable.get_or_insert(why);
         } else {
@@ -316,18 +316,18 @@ pub(crate) async fn admit(
     }
 }
 
-/// A list after the comparison with its pins.
+/// A list after comparison with its pins.
 pub(crate) struct Admitted {
-    /// The list without what is withheld.
+    /// The list without withheld items.
     pub(crate) pages: Pages,
-    /// All of the list, as it is kept on disk.
+    /// The complete list, as stored on disk.
     pub(crate) record: Bytes,
-    /// Which write the pins came from; `None` if there are none, or if they could not be read or written.
+    /// The revision of the pins; `None` if there are none, or if they could not be read or written.
     pub(crate) revision: Option<Revision>,
 }
 
 impl ContentJudgement {
-    /// Why an item is withheld, if it is.
+    /// The reason an item is withheld; `None` if it is offered.
     pub(super) fn reason(
         &self,
         server: &ServerName,
@@ -363,7 +363,7 @@ impl ContentJudgement {
                 });
                 Some(())
             });
-            // A page that cannot be gone through loses everything.
+            // A page that cannot be parsed loses all its items.
             let shortened = shortened.unwrap_or_else(|_| format!("{{\"{}\":[]}}", kind.member()));
             if !aside.is_empty() {
                 *page = trusted(&shortened).map_or_else(|| page.clone(), SharedJson::from);
@@ -374,7 +374,7 @@ impl ContentJudgement {
     }
 }
 
-/// How a prompt or template is named on the command line.
+/// The name of a prompt or template on the command line.
 pub(crate) fn target(server: &ServerName, kind: ContentKind, name: &str) -> String {
     format!("{server}#{}:{name}", kind.word())
 }

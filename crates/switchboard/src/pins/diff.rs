@@ -1,4 +1,4 @@
-//! What has changed, line by line, as a person reads it. Everything here is safe to show.
+//! Line-by-line differences between pinned and current definitions. All text is sanitized.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -9,42 +9,42 @@ use crate::catalog::canonical::canonical;
 /// One line of a difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Where it stands.
+    /// The side it is on.
     pub side: Side,
-    /// Its text, with nothing in it that could do something to a terminal.
+    /// Its text, sanitized for terminals.
     pub text: String,
 }
 
-/// Where a line stands.
+/// The side of a difference that a line is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// In both.
     Both,
-    /// Only in what is pinned.
+    /// Only in the pinned definition.
     Before,
-    /// Only in what the server has now.
+    /// Only in the server's current definition.
     Now,
 }
 
-/// Lines of both sides around a change that are shown.
+/// Unchanged lines shown around a change.
 const CONTEXT: usize = 2;
 
-/// The most pairs of lines that are compared. Beyond it, everything between the first and the last change counts as
-/// changed, which is right, if not short.
+/// The maximum number of line pairs compared. Beyond it, everything between the first and the last change counts as
+/// changed: correct, but not minimal.
 const MAX_PAIRS: usize = 4_000_000;
 
-/// The difference of two values: texts line by line, anything else as it is laid out with its keys sorted.
+/// The difference between two values: strings line by line, other values pretty-printed with sorted keys.
 pub(crate) fn of_values(before: Option<&RawValue>, now: Option<&RawValue>) -> Vec<Line> {
     of_lines(&laid_out(before), &laid_out(now))
 }
 
-/// The difference of two texts.
+/// The difference between two texts.
 pub(crate) fn of_texts(before: Option<&str>, now: Option<&str>) -> Vec<Line> {
     let lines = |text: Option<&str>| text.map_or_else(Vec::new, shown_lines);
     of_lines(&lines(before), &lines(now))
 }
 
-/// The lines in which a value is shown.
+/// Formats a value as lines.
 fn laid_out(value: Option<&RawValue>) -> Vec<String> {
     let Some(value) = value else {
         return Vec::new();
@@ -52,7 +52,7 @@ fn laid_out(value: Option<&RawValue>) -> Vec<String> {
     if let Ok(text) = serde_json::from_str::<String>(value.get()) {
         return shown_lines(&text);
     }
-    // One form for both sides, so that only what has changed differs.
+    // Canonicalize both sides, so that only real changes differ.
     let form = canonical(value.get());
     let parsed: Option<Value> = form.and_then(|form| serde_json::from_str(&form).ok());
     match parsed {
@@ -89,7 +89,7 @@ fn of_lines(before: &[String], now: &[String]) -> Vec<Line> {
     shortened(lines)
 }
 
-/// The longest common subsequence, by the table of its lengths.
+/// The longest common subsequence, by dynamic programming.
 fn of_middle(before: &[String], now: &[String]) -> Vec<Line> {
     let line = |side, text: &String| Line {
         side,
@@ -132,7 +132,7 @@ fn of_middle(before: &[String], now: &[String]) -> Vec<Line> {
     lines
 }
 
-/// Only the lines near a change.
+/// Keeps only the lines near a change.
 fn shortened(lines: Vec<Line>) -> Vec<Line> {
     let changes: Vec<usize> = lines
         .iter()

@@ -1,27 +1,26 @@
-//! Pins: what a server's tools and instructions were when they were first used, or last approved.
+//! Pins: records of a server's tools and instructions as first used or last approved.
 //!
-//! A server that was harmless when it was added may change what its tools say or take later, which is the way most
-//! attacks on agents begin. So the definitions are kept when they are first seen, and a tool whose definition differs
-//! from its pin is set aside until somebody has looked at the difference and approved it. New tools of a known server
-//! are pinned and told of; a tool that goes away keeps its pin. Instructions are pinned like one more tool, prompts and
-//! resource templates in records of their own.
+//! A server that was harmless when added may later change its tool definitions, a common start of attacks on agents
+//! ("rug pull"). So definitions are stored when first seen, and a tool that differs from its pin is set aside until a
+//! user approves the difference. New tools of a known server are pinned and reported; a tool that disappears keeps its
+//! pin. Instructions are pinned like a tool, prompts and resource templates in separate records.
 //!
-//! What cannot be compared is set aside, whatever the reason: a store that cannot be read is not an empty one.
+//! A definition that cannot be compared is set aside, whatever the reason: an unreadable store is not an empty one.
 //!
-//! | where | what |
+//! | module | content |
 //! |---|---|
-//! | `book` | the record of one server: definitions as they were, found by name |
+//! | `book` | the record of one server: pinned definitions by name |
 //! | `rename` | tools that come back under another name |
 //! | `content` | the records of prompts and resource templates |
-//! | `diff` | how a person sees what has changed, line by line |
-//! | `review` | what waits for an approval, and the approval itself, with no server running |
+//! | `diff` | line-by-line differences for display |
+//! | `review` | pending approvals and approving them, without a running server |
 //!
-//! Pins are kept under a server's *identity*: its name and what an approval of it binds (see
-//! [`ServerSpec::identity`](crate::spec::ServerSpec)). Another server under the same name is a new one. Nothing here
-//! decides what a definition *says*; that is `catalog::suspicion`'s business.
+//! Pins are keyed by a server's *identity*: its name and the settings that an approval covers (see
+//! [`ServerSpec::identity`](crate::spec::ServerSpec)). Another server under the same name is a new one. Whether a
+//! definition looks *suspicious* is decided in `catalog::suspicion`.
 //!
-//! What is kept is the definition itself and not only a hash of it: it is needed to show what has changed, and to
-//! compare bytes is cheaper than to hash them.
+//! The definition itself is stored, not only a hash: it is needed to show differences, and comparing bytes is cheaper
+//! than hashing them.
 
 mod book;
 mod content;
@@ -43,53 +42,53 @@ pub(crate) use content::admit;
 pub use diff::{Line, Side};
 pub use review::{Change, Pin, Review, Standing, Subject};
 
-/// Where the pins are, each server's under its identity.
+/// The store space of pins, keyed by server identity.
 pub(crate) const PINS: Space = Space::new("pins");
 
-/// Whether something that is new may be offered when it cannot be pinned.
+/// Whether a new definition may be offered if it cannot be pinned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PinPolicy {
-    /// It is set aside: without a pin, what it says next time could not be compared.
+    /// Set aside: without a pin, later changes could not be detected.
     #[default]
     Required,
-    /// It is offered, as on its first use.
+    /// Offered, as on first use.
     BestEffort,
 }
 
-/// How what a server lists stands against its pins.
+/// The result of comparing a server's lists with its pins.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Judgement {
-    /// Tools that differ from their pins, and in what, in the order of their names.
+    /// Tools that differ from their pins, with the differing parts, sorted by name.
     pub(crate) changed: Vec<(WireName, Vec<Part>)>,
-    /// Tools that are pinned under another name: the new name and the pinned one, in the order of the new ones.
+    /// Tools that are pinned under another name: the new and the pinned name, sorted by the new one.
     pub(crate) renamed: Vec<(WireName, WireName)>,
-    /// Tools that a known server did not have before. They are pinned now.
+    /// New tools of a known server. They are pinned now.
     pub(crate) added: Vec<WireName>,
-    /// Whether nothing was pinned of the server before.
+    /// Whether the server had no pins before.
     pub(crate) is_first: bool,
-    /// Whether the instructions differ from those that are pinned.
+    /// Whether the instructions differ from the pinned ones.
     pub(crate) instructions_changed: bool,
-    /// Why the pins could not be read, so that nothing can be compared.
+    /// The reason the pins could not be read; nothing can be compared then.
     pub(crate) unreadable: Option<String>,
-    /// Why what is new could not be pinned, where that is required.
+    /// The reason new definitions could not be pinned, if pinning is required.
     pub(crate) unpinned: Option<String>,
-    /// Which write the pins came from that were compared with, to notice an approval by another process.
+    /// The revision of the pins compared with, to detect an approval by another process.
     pub(crate) revision: Option<Revision>,
 }
 
-/// What a server lists, in both forms that a comparison needs.
+/// A server's lists, in both forms that a comparison needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Listing<'a> {
     pub(crate) server: &'a ServerName,
     pub(crate) tools: &'a ServerTools,
     pub(crate) instructions: Option<&'a str>,
-    /// All of it as it is kept on disk.
+    /// The complete lists, as stored on disk.
     pub(crate) bytes: &'a Bytes,
     pub(crate) reach: Reach,
 }
 
 impl Judgement {
-    /// Whether something is withheld.
+    /// Whether any definition is withheld.
     pub(crate) fn waits(&self) -> bool {
         !self.changed.is_empty()
             || !self.renamed.is_empty()
@@ -98,15 +97,14 @@ impl Judgement {
             || self.unpinned.is_some()
     }
 
-    /// The pinned name of a tool that is new only by name.
+    /// The pinned name of a renamed tool.
     pub(crate) fn origin(&self, name: &WireName) -> Option<&WireName> {
         let position = self.renamed.binary_search_by(|(new, _)| new.cmp(name));
         let (_, origin) = self.renamed.get(position.ok()?)?;
         Some(origin)
     }
 
-    /// The tools without those that differ from their pins or cannot be compared with them, which are set aside with
-    /// the reason.
+    /// Sets aside, with the reason, the tools that differ from their pins or cannot be compared with them.
     pub(crate) fn apply(&self, mut tools: ServerTools) -> ServerTools {
         if let Some(why) = &self.unreadable {
             tools.set_aside_where(|_| Some(SetAsideReason::PinsUnreadable { why: why.clone() }));
@@ -141,10 +139,10 @@ impl Judgement {
     }
 }
 
-/// Compares a listing with the server's pins, and pins what is new. Several processes may do so at once.
+/// Compares a listing with the server's pins, and pins new definitions. Safe to run in several processes at once.
 ///
-/// What cannot be compared because the store fails is judged unreadable. What is new and cannot be pinned because the
-/// store fails is judged by the policy.
+/// If the store fails before the comparison, the result is unreadable. If it fails to write new pins, the policy
+/// decides.
 pub(crate) async fn compare(
     store: &dyn Store,
     identity: ServerIdentity,
@@ -166,7 +164,7 @@ pub(crate) async fn compare(
     let mut judgement = match (judgement, &updated) {
         (Some(judgement), _) => judgement,
         (None, Err(error)) => Judgement::unreadable(reason_of(error)),
-        // The closure runs before anything is written.
+        // Unreachable unless a store skips the closure, which runs before the write.
         (None, Ok(_)) => Judgement::unreadable("the store did not return them".to_owned()),
     };
     match updated {
@@ -198,7 +196,7 @@ impl Judgement {
     }
 }
 
-/// What is wrong with a store, with what can be done about it.
+/// The store's error, with its hint.
 pub(crate) fn reason_of(error: &StoreError) -> String {
     match error.hint() {
         Some(hint) => format!("{error} ({hint})"),
@@ -206,10 +204,10 @@ pub(crate) fn reason_of(error: &StoreError) -> String {
     }
 }
 
-/// Compares a listing with a record of pins; what is to be written, if anything is new.
+/// Compares a listing with a record of pins. Also returns the record to write if there are new definitions.
 pub(crate) fn judge(pins: Option<&Bytes>, listing: Listing<'_>) -> (Judgement, Option<Bytes>) {
     let Some(pins) = pins else {
-        // First use. What is kept anyway, for those who look without connecting, is the pin.
+        // First use: the cached catalog becomes the pin.
         let judgement = Judgement {
             is_first: true,
             ..Judgement::default()
@@ -231,12 +229,12 @@ pub(crate) fn judge(pins: Option<&Bytes>, listing: Listing<'_>) -> (Judgement, O
     }
     let write = book.with(&added);
     if write.is_none() {
-        judgement.not_written("the server has had too many tools for all of them to be pinned");
+        judgement.not_written("the server has listed too many tools to pin all of them");
     }
     (judgement, write)
 }
 
-/// The listing with what the user's rules leave out, where they do.
+/// The listing including tools that the user's rules exclude; `None` if they exclude none.
 fn everything(listing: Listing<'_>) -> Option<ServerTools> {
     let is_rule = |reason: &SetAsideReason| {
         matches!(
@@ -251,7 +249,7 @@ fn everything(listing: Listing<'_>) -> Option<ServerTools> {
     Book::read(listing.server, listing.bytes, listing.reach).map(|book| book.tools)
 }
 
-/// Which write a server's pins come from.
+/// The revision of a server's pins.
 pub(crate) async fn revision(
     store: &dyn Store,
     identity: ServerIdentity,

@@ -1,10 +1,10 @@
-//! Tools that come back under another name.
+//! Detects tools that reappear under another name.
 //!
-//! Rules are about names: a deny of `delete_all` says nothing of `remove_all`. So a server that drops a pinned tool and
-//! lists the same one, or nearly the same one, under another name has changed that tool, and the new name is set aside
-//! until a person approves it. The same goes for a second name for a tool that is still there.
+//! Rules match names: denying `delete_all` does not cover `remove_all`. So if a server drops a pinned tool and lists
+//! the same or nearly the same one under another name, the new name is set aside until a user approves it. The same
+//! applies to a second name for a tool that still exists.
 //!
-//! "Nearly the same" is judged by what the tool says and takes, never by its name. A wrong guess costs one approval.
+//! Similarity is judged by description and parameters, never by name. A false positive costs one approval.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -14,17 +14,17 @@ use crate::catalog::canonical::canonical;
 use crate::catalog::{CatalogTool, Part, ServerTools};
 use crate::names::WireName;
 
-/// So many comparisons of texts are made for one list. Exact twins are found by their hash beyond it.
+/// The maximum number of text comparisons per list. Exact duplicates beyond it are still found by hash.
 const MAX_PAIRS: usize = 200_000;
-/// The share of words that two descriptions have in common, from which on they count as one text that was edited.
+/// Two descriptions that share at least this fraction of their words count as edits of one text.
 const SAME_TEXT: f64 = 0.7;
-/// The same, where the parameters are alike too.
+/// The threshold if the parameters are similar, too.
 const SIMILAR_TEXT: f64 = 0.45;
-/// A description of fewer words says too little to tell two tools apart.
+/// A description with fewer words cannot distinguish two tools.
 const FEW_WORDS: usize = 4;
 
-/// Which of the `added` tools are pinned ones under another name: the new name, and the pinned one. `is_listed` says
-/// whether the server still has a tool of that name, offered or not.
+/// Finds the `added` tools that are pinned under another name, as pairs of new and pinned name. `is_listed` returns
+/// whether the server still lists a tool of that name, offered or not.
 pub(super) fn renamed(
     pinned: &ServerTools,
     added: &[&CatalogTool],
@@ -37,7 +37,7 @@ pub(super) fn renamed(
     let pins: Vec<(&CatalogTool, bool)> = pins
         .map(|pin| (pin, is_listed(&pin.reference().tool)))
         .collect();
-    // Of twins the one that is gone is the likelier origin.
+    // Among duplicates, one that is no longer listed is the likelier origin.
     let mut exact: BTreeMap<String, (&CatalogTool, bool)> = BTreeMap::new();
     for (pin, is_there) in &pins {
         let slot = exact.entry(form(pin)).or_insert((pin, *is_there));
@@ -55,7 +55,7 @@ pub(super) fn renamed(
     for tool in added {
         let name = &tool.reference().tool;
         let origin = match exact.get(&form(tool)) {
-            // Two tools that say nothing look alike without being one.
+            // Two tools without descriptions look alike without being the same.
             Some((pin, is_there)) if !is_there || says_enough(tool) => Some(*pin),
             _ => {
                 let portrait = Portrait::of(tool);
@@ -73,7 +73,7 @@ pub(super) fn renamed(
     found
 }
 
-/// What a tool says and takes, in one form; its name and title stay out.
+/// The canonical definition of a tool, without name and title.
 fn form(tool: &CatalogTool) -> String {
     let definition = tool.definition().as_str();
     let mut form = String::new();
@@ -90,7 +90,7 @@ fn says_enough(tool: &CatalogTool) -> bool {
     Portrait::of(tool).words.len() >= FEW_WORDS
 }
 
-/// What two tools are compared by.
+/// The features by which two tools are compared.
 struct Portrait {
     words: HashSet<String>,
     parameters: BTreeSet<String>,
@@ -123,7 +123,7 @@ impl Portrait {
         let common = self.words.intersection(&other.words).count();
         let all = self.words.len() + other.words.len() - common;
         if all < FEW_WORDS {
-            // Next to no words: the parameters have to do, if there are enough of them.
+            // Hardly any words: compare the parameters, if there are enough of them.
             return self.words == other.words
                 && self.parameters.len() >= 2
                 && self.parameters == other.parameters;

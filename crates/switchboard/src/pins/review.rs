@@ -1,7 +1,7 @@
-//! What waits for an approval, and the approval itself. Works on the store alone: no server has to run.
+//! Pending approvals and approving them. Works on the store alone: no server has to run.
 //!
-//! What a server lists now is what it listed when it was last connected, which every host keeps. An approval is about
-//! exactly the definitions that were looked at: if the server changes again in the meantime, that is a change again.
+//! The current definitions are the cached ones of the last connection. An approval covers exactly the definitions that
+//! were reviewed: if the server changes again in the meantime, that is a new change.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -19,21 +19,21 @@ use crate::names::{ServerName, WireName};
 use crate::remembered::{Outline, Remembered};
 use crate::spec::ServerIdentity;
 
-/// How what one server offers stands against its pins.
+/// One server's definitions compared with its pins.
 #[derive(Debug)]
 pub struct Review {
     outline: Outline,
     judgement: Judgement,
     listed: ServerTools,
     instructions: Option<String>,
-    /// What the server listed, as it is kept.
+    /// The server's lists, as cached.
     bytes: Bytes,
     pinned: Option<Book>,
     has_pins: bool,
     contents: Vec<ContentReview>,
 }
 
-/// How one of a server's other lists stands.
+/// The comparison of a list of prompts or templates.
 #[derive(Debug)]
 struct ContentReview {
     kind: ContentKind,
@@ -43,18 +43,18 @@ struct ContentReview {
     judgement: ContentJudgement,
 }
 
-/// One pin.
+/// One pin, or a definition without one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
-    /// What is pinned.
+    /// The pinned item.
     pub subject: Subject,
-    /// How it stands.
+    /// The comparison with the pin.
     pub standing: Standing,
-    /// The hash of what is pinned, or of what is listed where nothing is.
+    /// The hash of the pinned definition, or of the listed one if it has no pin.
     pub digest: String,
 }
 
-/// What a pin is about.
+/// The item that a pin is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// The server's instructions.
@@ -66,7 +66,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// One word for what it is.
+    /// The kind in one word.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Instructions => INSTRUCTIONS,
@@ -76,20 +76,20 @@ impl Subject {
     }
 }
 
-/// How something stands against its pin.
+/// The result of comparing an item with its pin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// As it was.
+    /// Unchanged.
     Pinned,
-    /// It differs, in these parts, by their names on the wire; instructions have none.
+    /// Changed in these parts, by their wire names; empty for instructions.
     Changed(Vec<&'static str>),
-    /// It is pinned under this other name.
+    /// Pinned under this other name.
     Renamed(WireName),
-    /// It is pinned, and its pin cannot be read.
+    /// Pinned, but the pin cannot be read.
     Unreadable,
-    /// The server no longer has it. The pin stays for when it comes back.
+    /// No longer listed by the server. The pin is retained in case it returns.
     Absent,
-    /// It has no pin yet.
+    /// Not pinned yet.
     Unpinned,
 }
 
@@ -106,23 +106,23 @@ impl Standing {
         }
     }
 
-    /// Whether it is withheld until somebody approves it.
+    /// Whether the item is withheld until a user approves it.
     pub fn waits(&self) -> bool {
         matches!(self, Self::Changed(_) | Self::Renamed(_) | Self::Unreadable)
     }
 }
 
-/// What of something has changed.
+/// A changed part of a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The part, as the wire names it.
+    /// The part, by its wire name.
     pub part: &'static str,
-    /// The lines.
+    /// The difference, line by line.
     pub lines: Vec<Line>,
 }
 
 impl Review {
-    /// The review of a server; `None` if nothing is known of it.
+    /// The review of a server; `None` if nothing is cached for it.
     #[doc(hidden)]
     pub fn of(outline: &Outline, remembered: &Remembered) -> Option<Self> {
         let lists = remembered.lists.as_ref();
@@ -160,12 +160,12 @@ impl Review {
         })
     }
 
-    /// The server.
+    /// The name of the server.
     pub fn server(&self) -> &ServerName {
         &self.outline.name
     }
 
-    /// Every pin, and everything that has none: the instructions first, then tools, prompts and templates by name.
+    /// Every pin and every unpinned item: instructions first, then tools, prompts and templates by name.
     pub fn pins(&self) -> Vec<Pin> {
         let mut pins: Vec<Pin> = self.instructions_pin().into_iter().collect();
         let none = ServerTools::default();
@@ -205,7 +205,7 @@ impl Review {
         pins
     }
 
-    /// What of it has changed since it was pinned, line by line.
+    /// The changes of an item since it was pinned, line by line.
     pub fn changes(&self, subject: &Subject) -> Vec<Change> {
         let name = match subject {
             Subject::Instructions => {
@@ -242,7 +242,7 @@ impl Review {
         parts.filter(|change| !change.lines.is_empty()).collect()
     }
 
-    /// Approves these as the server has them now. Several processes may approve at once; nothing is lost.
+    /// Approves these items in their current form. Concurrent approvals by several processes are merged.
     pub async fn approve(&self, store: &dyn Store, subjects: &[Subject]) -> Result<(), StoreError> {
         for review in &self.contents {
             review
@@ -263,7 +263,7 @@ impl Review {
             let current = record.map(|record| &record.value);
             let book = current.and_then(|pins| Book::read(self.server(), pins, Reach::Other));
             let Some(mut book) = book else {
-                // Nothing that could be kept: what the server has now takes its place, all of it.
+                // The old record is unreadable: replace it with all of the server's current definitions.
                 return Some(Write::new(self.bytes.clone()));
             };
             if instructions {
@@ -375,7 +375,7 @@ impl ContentReview {
         let key = self.kind.key(&identity.to_hex())?;
         update(store, PINS, &key, |record| {
             let pinned = record.and_then(|record| Items::read(self.kind, &record.value));
-            // A record that cannot be read is replaced by what the server has now, all of it.
+            // An unreadable record is replaced by all current items.
             let items = match pinned {
                 Some(pinned) => pinned.with(&approved),
                 None => self.listed.clone(),
@@ -401,10 +401,10 @@ fn content_digest(kind: ContentKind, item: &SharedJson) -> String {
     hex(digest.finalize().as_ref())
 }
 
-/// What the instructions are called where tools have parts.
+/// The part name used for instructions.
 pub const INSTRUCTIONS: &str = "instructions";
 
-/// The hash of what is pinned of a tool: its name and its parts, each in its one form.
+/// The hash of a pinned tool: its name and its parts in canonical form.
 fn digest(tool: &CatalogTool) -> String {
     let mut digest = Sha256::new();
     let mut text = |text: &str| {

@@ -1,4 +1,4 @@
-//! What is judged of lists, without a host.
+//! Tests of comparing lists with pins, without a host.
 
 use serde_json::{Value, json};
 use switchboard_store::MemoryStore;
@@ -10,7 +10,6 @@ use crate::pins::review::{Review, Standing, Subject};
 use crate::remembered::{Outline, Remembered};
 use crate::spec::ConnectionKey;
 
-/// A server that lists these tools.
 struct Listed {
     server: ServerName,
     tools: ServerTools,
@@ -83,7 +82,7 @@ async fn what_is_new_is_pinned_and_what_differs_is_told() {
         ..Judgement::default()
     };
     assert_eq!(compared(&store, &more).await, expected);
-    // Once pinned, it is no longer new, and what went away is still pinned.
+    // Once pinned, a tool is no longer new, and a removed tool is still pinned.
     let later = listed(&[("a", "1"), ("b", "2"), ("c", "2")], None);
     let expected = Judgement {
         changed: vec![

@@ -1,6 +1,6 @@
-//! From the table of system calls to programs that the kernel runs before each call.
+//! Compiles the system call table to seccomp filters.
 //!
-//! Owns what depends on the arguments of a call. Which call is decided how is in `syscalls`.
+//! Decisions that depend on a call's arguments are here; the decision for each call is in `syscalls`.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use switchboard_config::entry::SandboxMode;
 use super::Policy;
 use super::syscalls::{ActsOn, Decision, Group, HIGHEST, TABLE};
 
-/// The programs of a policy.
+/// The filter programs of a policy.
 pub(super) struct Filters {
-    /// What is refused, and what is answered as if it did not exist.
+    /// Programs that refuse calls or report them as missing.
     pub(super) programs: Vec<BpfProgram>,
-    /// What the supervisor is asked about; `None` where it is asked about nothing.
+    /// The program for calls forwarded to the supervisor; `None` if there are none.
     pub(super) mediated: Option<BpfProgram>,
-    /// The same calls, refused: where no supervisor can be asked.
+    /// The same calls, refused, for use without a supervisor.
     pub(super) unmediated: Option<BpfProgram>,
 }
 
-/// The programs of a policy; `None` if this architecture has none.
+/// Compiles the programs of a policy; `None` if this architecture is not supported.
 pub(super) fn of(policy: &Policy) -> Option<Filters> {
     let mut refused: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     let mut absent = BTreeMap::new();
@@ -77,7 +77,7 @@ pub(super) fn of(policy: &Policy) -> Option<Filters> {
 fn decision(group: &Group, mode: SandboxMode) -> Decision {
     match mode {
         SandboxMode::OwnFiles => group.own_files,
-        // Only the network is taken away: files stay as they are, and other processes, which have it, out of reach.
+        // Only the network is blocked: files stay accessible, but not other processes, which have network access.
         SandboxMode::Off if group.acts_on == ActsOn::Files => match group.confined {
             Decision::Arguments => Decision::Arguments,
             _ => Decision::Allow,
@@ -86,11 +86,11 @@ fn decision(group: &Group, mode: SandboxMode) -> Decision {
     }
 }
 
-/// When a call is refused.
+/// The condition under which a call is refused.
 enum Refusal {
     Never,
     Always,
-    /// If one of these holds.
+    /// If one of these rules matches.
     If(Vec<SeccompRule>),
 }
 
@@ -130,17 +130,17 @@ fn by_arguments(number: i64, policy: &Policy) -> Option<Refusal> {
         libc::SYS_open => set_id_on_open(1, 2).map(Refusal::If),
         #[cfg(target_arch = "x86_64")]
         libc::SYS_creat | libc::SYS_mknod => set_id(1).map(Refusal::If),
-        // What is in the table to be decided by its arguments and not here is refused.
+        // A call marked `Arguments` in the table but not handled here is refused.
         _ => Some(Refusal::Always),
     }
 }
 
 fn sockets(policy: &Policy) -> Option<Refusal> {
     let families: &[i32] = match (policy.files, policy.network) {
-        // A Unix socket leads to processes that have the network.
+        // A Unix socket could reach processes with network access.
         (_, false) => return Some(Refusal::Always),
         (SandboxMode::Off | SandboxMode::OwnFiles, true) => return Some(Refusal::Never),
-        // The process behind a socket in a file may do what it is asked, files and all.
+        // The process behind a Unix socket could be asked to access files.
         (_, true) => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
     };
     let others = families.iter().map(|family| {
@@ -151,8 +151,8 @@ fn sockets(policy: &Policy) -> Option<Refusal> {
     Some(Refusal::If(vec![rule(&others)?]))
 }
 
-/// A pair is for a process and its children. One of datagrams could send to the path of any socket, though it is
-/// connected; one of streams or packets cannot.
+/// Socket pairs connect a process and its children. A datagram socket of a pair could still send to any socket path;
+/// stream and packet sockets cannot.
 fn pairs(policy: &Policy) -> Option<Refusal> {
     if policy.network && matches!(policy.files, SandboxMode::Off | SandboxMode::OwnFiles) {
         return Some(Refusal::Never);
@@ -167,13 +167,13 @@ fn pairs(policy: &Policy) -> Option<Refusal> {
     Some(Refusal::If(rules))
 }
 
-/// A mode with a bit by which a program runs as its owner.
+/// Matches a mode with a set-user-ID or set-group-ID bit.
 fn set_id(mode: u8) -> Option<Vec<SeccompRule>> {
     let rules = SET_ID.map(|bit| rule(&[(mode, SeccompCmpOp::MaskedEq(bit), bit)]));
     rules.into_iter().collect()
 }
 
-/// The same, where the mode counts only if the flags say that a file may be made.
+/// The same for calls whose mode applies only if the flags allow creating a file.
 fn set_id_on_open(flags: u8, mode: u8) -> Option<Vec<SeccompRule>> {
     let mut rules = Vec::new();
     for making in [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY] {
@@ -197,8 +197,8 @@ fn compiled(rules: BTreeMap<i64, Vec<SeccompRule>>, error: i32) -> Option<BpfPro
         .ok()
 }
 
-/// Answers `ENOSYS` to numbers that the table does not have: those of newer kernels, and on x86-64 those of the x32
-/// interface. A filter that is compiled from rules ends whatever comes from a foreign architecture.
+/// Returns `ENOSYS` for numbers missing from the table: those of newer kernels and, on x86-64, of the x32 ABI. The
+/// filters compiled from rules kill a process that calls from a foreign architecture.
 fn unknown_numbers() -> BpfProgram {
     let highest = u32::try_from(HIGHEST).unwrap_or_default();
     vec![
@@ -212,7 +212,7 @@ fn unknown_numbers() -> BpfProgram {
     ]
 }
 
-/// Asks the supervisor about these calls.
+/// Forwards these calls to the supervisor.
 fn asked(numbers: &[i64]) -> BpfProgram {
     let mut program = vec![statement(LOAD, NUMBER_OFFSET)];
     for number in numbers {
@@ -224,7 +224,7 @@ fn asked(numbers: &[i64]) -> BpfProgram {
     program
 }
 
-// Instructions of a filter, and where it finds the number of the call.
+// BPF instructions, and the offset of the call number.
 const LOAD: u16 = 0x20;
 const JUMP_IF_EQUAL: u16 = 0x15;
 const JUMP_IF_GREATER: u16 = 0x25;
@@ -246,12 +246,12 @@ fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Option<SeccompRule> {
     SeccompRule::new(conditions.collect::<Option<_>>()?).ok()
 }
 
-/// All arguments that are looked at are 32 bits wide to the kernel.
+/// The kernel treats all checked arguments as 32 bits wide.
 fn condition(argument: u8, operator: SeccompCmpOp, value: u64) -> Option<SeccompCondition> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value).ok()
 }
 
-/// The flags of `clone` that make namespaces.
+/// The `clone` flags that create namespaces.
 const NAMESPACES: [u64; 7] = [
     libc::CLONE_NEWUSER as u64,
     libc::CLONE_NEWNS as u64,
@@ -262,11 +262,11 @@ const NAMESPACES: [u64; 7] = [
     libc::CLONE_NEWCGROUP as u64,
 ];
 
-// The same numbers on every architecture that has filters; C libraries differ only in their types.
+// The values are the same on all supported architectures; C libraries differ only in their types.
 const TIOCSTI: u64 = 0x5412;
 const TIOCLINUX: u64 = 0x541C;
-/// A terminal takes what is pushed into its input for what its user has typed; the rest change attributes of a file
-/// that was opened to be read.
+/// The first two inject terminal input as if the user had typed it; the others change attributes of files opened for
+/// reading.
 const IOCTLS: [u64; 6] = [
     TIOCSTI,
     TIOCLINUX,
@@ -304,17 +304,17 @@ mod tests {
         }
     }
 
-    /// The error that each of these calls ends with in a sandbox, all arguments being 1.
+    /// The errno of each of these calls in a sandbox, with all arguments set to 1.
     fn errors(policy: Policy, numbers: Vec<i64>) -> Vec<i32> {
         let confined = move || {
             let mediator = linux::confine(&policy, None).unwrap();
             if let Some(mediator) = mediator {
-                // It is confined as well, which is no matter: it is asked about nothing that it could do.
+                // The mediator thread is confined as well, which does not matter: none of the calls succeed.
                 thread::spawn(move || mediator.serve());
             }
             let errors = numbers.into_iter().map(|number| {
                 // SAFETY: Every call here is refused before it does anything, which is what is tested; if it were not,
-                // 1 is no address that could be read or written.
+                // 1 is not a readable or writable address.
                 let outcome = unsafe { libc::syscall(number, 1, 1, 1, 1, 1, 1) };
                 let error = std::io::Error::last_os_error().raw_os_error();
                 if outcome < 0 { error.unwrap_or(0) } else { 0 }

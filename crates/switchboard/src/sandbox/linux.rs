@@ -1,7 +1,7 @@
-//! The sandbox on Linux: Landlock and seccomp, for the thread that asks for them and all it starts from then on.
+//! The sandbox on Linux: Landlock and seccomp, applied to the calling thread and inherited by all its children.
 //!
-//! Owns the order of the steps and the rules about files. The system calls are in `syscalls` and `filter`, what the
-//! supervisor is asked about in `mediate`, and a view of the files without the hidden ones in `mounts`.
+//! Defines the order of the steps and the file rules. System calls are in `syscalls` and `filter`, calls made by the
+//! supervisor in `mediate`, and mounts that hide files in `mounts`.
 
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
@@ -20,12 +20,12 @@ use super::mounts;
 use super::walk::{self, Grant};
 use super::{Policy, SandboxError};
 
-/// What must be had: from this version on a file cannot be truncated, nor moved out of its folder, without a right.
+/// The minimum version: from here on, truncating a file and moving it to another folder require rights.
 const LEAST: ABI = ABI::V3;
-/// What is used where it is there.
+/// The newest version used if available.
 const NEWEST: ABI = ABI::V9;
 
-/// Devices that are no way out and that programs cannot do without.
+/// Harmless devices that programs require.
 const DEVICES: [&str; 5] = [
     "/dev/null",
     "/dev/zero",
@@ -34,15 +34,15 @@ const DEVICES: [&str; 5] = [
     "/dev/urandom",
 ];
 
-/// The memory of the machine, beside its disks.
+/// Devices that expose the memory of the machine.
 const MEMORY: [&str; 3] = ["/dev/mem", "/dev/kmem", "/dev/port"];
 
-/// By writing here, root can have the kernel start a program outside any sandbox.
+/// Writing here lets root have the kernel start a program outside the sandbox.
 const KERNEL_SETTINGS: [&str; 3] = ["/proc/sys", "/proc/sysrq-trigger", "/sys"];
 
-/// Confines the calling thread, and everything it starts from now on, for good. `temporary` is a folder of its own, if
-/// it has one. What is returned has to be served, on a thread that is not confined, for the calls that the kernel asks
-/// about to be answered.
+/// Confines the calling thread and all its future children, permanently. `temporary` is its private temporary folder,
+/// if any. The returned mediator has to be served on an unconfined thread, which answers the calls that the kernel
+/// forwards.
 pub(crate) fn confine(
     policy: &Policy,
     temporary: Option<&Path>,
@@ -58,7 +58,7 @@ pub(crate) fn confine(
     apply(&filters, scope)
 }
 
-/// Whether the kernel has the Landlock that it takes.
+/// Whether the kernel supports the required Landlock version.
 pub(super) fn is_available() -> bool {
     let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -79,20 +79,20 @@ fn apply(
     if let Ok(listener) = mediate::listen(program) {
         return Ok(Some(Mediator { listener, scope }));
     }
-    // Another listener is above us, as in some containers.
+    // Another listener is already installed, as in some containers.
     let refused = filters.unmediated.as_ref().ok_or(SandboxError::NoSeccomp)?;
     apply_filter(refused).map_err(|_| SandboxError::NoSeccomp)?;
     Ok(None)
 }
 
-/// Applies the rules about files. Returns what may be changed by the calls that Landlock does not know; `None` where
-/// that need not be asked, since what is hidden cannot even be named.
+/// Applies the file rules. Returns the scope of changes that Landlock does not cover; `None` if mediation is not
+/// needed, since hidden files cannot even be named.
 fn restrict_files(
     policy: &Policy,
     temporary: Option<&Path>,
 ) -> Result<Option<mediate::Scope>, SandboxError> {
     let unable = |_| SandboxError::NoLandlock;
-    // Before anything else: a thread that Landlock confines can mount nothing. A kernel without it is told first.
+    // Must come first: a thread confined by Landlock cannot mount. Report a kernel without Landlock before that.
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(LEAST))
@@ -100,7 +100,7 @@ fn restrict_files(
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(NEWEST))
         .map_err(unable)?
-        // No process outside may be signalled, nor reached through a socket without a file.
+        // Block signals and abstract Unix sockets to processes outside the sandbox.
         .scope(scopes(policy))
         .map_err(unable)?;
     if !policy.network {
@@ -144,7 +144,7 @@ fn restrict_files(
         kept_back.extend(hidden);
         if policy.files == SandboxMode::OwnFiles {
             kept_back.extend(KERNEL_SETTINGS.map(PathBuf::from));
-            // The names of files may be listed everywhere: who could not list their home could hardly work.
+            // File names may be listed everywhere: without listing the home folder, few programs work.
             let names = walk::without(Path::new("/"), &[]).map_err(unopened)?;
             ruleset = grant(ruleset, names, AccessFs::ReadDir.into())?;
         }
@@ -177,7 +177,7 @@ fn restrict_files(
     Ok((!is_mounted).then_some(scope))
 }
 
-/// In `own-files` the sockets of the user's programs stay within reach.
+/// In `own-files`, the sockets of the user's programs stay reachable.
 fn scopes(policy: &Policy) -> BitFlags<Scope> {
     match policy.files {
         SandboxMode::OwnFiles if policy.network => Scope::Signal.into(),
@@ -185,7 +185,7 @@ fn scopes(policy: &Policy) -> BitFlags<Scope> {
     }
 }
 
-/// A second lock on the door that seccomp closes. Older kernels do without.
+/// A second barrier besides seccomp. Skipped on older kernels.
 fn restrict_ports() -> Result<(), SandboxError> {
     let restrict = || {
         Ruleset::default()
@@ -218,10 +218,10 @@ fn grant(
     Ok(ruleset)
 }
 
-/// The paths, and where they lead where they or a folder on the way are links.
+/// The paths, and their targets if they or a parent folder are links.
 fn with_targets(paths: &[PathBuf]) -> Vec<PathBuf> {
     let targets = paths.iter().map(|path| {
-        // What is not there yet will be below the nearest folder that is.
+        // A missing path will be below its nearest existing ancestor.
         let mut folders = path.ancestors();
         let real = folders.find_map(|folder| {
             let below = path.strip_prefix(folder).ok()?;
@@ -236,7 +236,7 @@ fn with_targets(paths: &[PathBuf]) -> Vec<PathBuf> {
     all
 }
 
-/// The devices through which root could read files past every rule about paths.
+/// Devices through which root could read files regardless of path rules.
 fn disks() -> Vec<PathBuf> {
     let mut disks: Vec<PathBuf> = MEMORY.map(PathBuf::from).to_vec();
     let entries = std::fs::read_dir("/dev").into_iter().flatten().flatten();
@@ -248,15 +248,15 @@ fn disks() -> Vec<PathBuf> {
     disks
 }
 
-/// Takes from a process that runs as root what would lead around the rest. Who is not root has none of it.
+/// Drops the capabilities by which a root process could bypass the rest. Other users have none of them.
 fn drop_capabilities(mode: SandboxMode) {
     let confined: &[CapabilitySet] = match mode {
-        // Everything else is as the user has it.
+        // Everything else stays as the user has it.
         SandboxMode::OwnFiles => &[],
         _ => &CONFINED_CAPABILITIES,
     };
     for capability in CAPABILITIES.iter().chain(confined) {
-        // Without the right to drop it, there is none to be had either.
+        // Fails only without the right to drop capabilities; then there are none to drop.
         let _ = remove_capability_from_bounding_set(*capability);
     }
 }

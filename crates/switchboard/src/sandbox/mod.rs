@@ -1,17 +1,16 @@
 //! The sandbox of a stdio server: which files it may write, and whether it may use the network.
 //!
-//! Owns the policy and the means to keep it. Whoever starts a server's process applies the policy to the *thread* that
-//! starts it, and the process inherits it, with all that it ever starts: nothing has to run between fork and exec, and
-//! the rest of the supervisor, which has to end the server, stays as free as it was. What cannot be kept is an error, and
-//! then nothing is started.
+//! Defines the policy and enforces it. The supervisor applies the policy to the *thread* that spawns a server; the
+//! process and all its descendants inherit it. So no code runs between fork and exec, and the rest of the supervisor,
+//! which has to kill the server, stays unrestricted. If the policy cannot be enforced, nothing is started.
 //!
-//! | where | what |
+//! | module | content |
 //! |---|---|
 //! | `linux` | the steps, and Landlock: files, ports, signals and abstract sockets |
-//! | `syscalls`, `filter` | every system call with what is decided about it; the seccomp filters made from that |
+//! | `syscalls`, `filter` | the decision for every system call; the seccomp filters built from it |
 //! | `mediate` | calls that the supervisor makes for a process in the sandbox, such as `chmod` |
 //! | `mounts` | a view of the files without the hidden ones, for `own-files` where mounts are possible |
-//! | `walk` | what may be granted where something within must not be |
+//! | `walk` | computes grants for a folder that contains excluded paths |
 //!
 //! The reasons are in `docs/sandbox.md`.
 
@@ -36,7 +35,7 @@ use switchboard_config::entry::{Sandbox, SandboxMode};
 #[cfg(target_os = "linux")]
 pub(crate) use linux::confine;
 
-/// Whether this system can keep rules about files. Asks the kernel.
+/// Whether this system can enforce file rules. Queries the kernel.
 pub fn is_available() -> bool {
     #[cfg(target_os = "linux")]
     return linux::is_available();
@@ -44,48 +43,48 @@ pub fn is_available() -> bool {
     false
 }
 
-/// What a server's process may do.
+/// The permissions of a server's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     /// Which files it may read and write.
     pub files: SandboxMode,
     /// Whether it may use the network.
     pub network: bool,
-    /// The folder that it may write in, in [`SandboxMode::Workspace`].
+    /// The folder it may write to in [`SandboxMode::Workspace`].
     pub workspace: PathBuf,
-    /// What it may neither read nor write, wherever it lies: folders with secrets, and Switchboard's own.
+    /// Paths it may neither read nor write: folders with secrets, and Switchboard's own.
     pub hidden: Vec<PathBuf>,
-    /// What it may not write, wherever it lies.
+    /// Paths it may not write.
     pub protected: Vec<PathBuf>,
-    /// Folders in hidden ones that it may read all the same.
+    /// Folders within hidden ones that it may read.
     pub readable: Vec<PathBuf>,
-    /// Files and folders that it may write in any mode.
+    /// Files and folders that it may write in every mode.
     pub writable: Vec<PathBuf>,
 }
 
-/// Why a policy cannot be kept.
+/// The reason a policy cannot be enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SandboxError {
-    /// The kernel has no Landlock, or one that is too old.
+    /// The kernel does not support Landlock, or only too old a version.
     #[error(
-        "the sandbox cannot be kept: this kernel has no Landlock (Linux 6.2 or newer, switched on at boot)"
+        "cannot enforce the sandbox: this kernel does not support Landlock (requires Linux 6.2 or newer with Landlock enabled at boot)"
     )]
     NoLandlock,
-    /// The kernel has no seccomp filters, or does not let us have them.
-    #[error("the sandbox cannot be kept: this kernel takes no seccomp filter")]
+    /// The kernel does not support seccomp filters, or does not permit them.
+    #[error("cannot enforce the sandbox: this kernel does not support seccomp filters")]
     NoSeccomp,
-    /// The folders that the policy is about cannot be opened.
-    #[error("the sandbox cannot be kept: the workspace cannot be opened")]
+    /// The folders of the policy cannot be opened.
+    #[error("cannot enforce the sandbox: the workspace cannot be opened")]
     NoWorkspace,
-    /// There is no place for temporary files.
-    #[error("the sandbox cannot be kept: no folder for temporary files could be made")]
+    /// The folder for temporary files cannot be created.
+    #[error("cannot enforce the sandbox: cannot create a temporary folder")]
     NoTemporaryFolder,
-    /// There is no supervisor, which is what keeps it.
-    #[error("the sandbox cannot be kept: it needs the supervisor process")]
+    /// No supervisor is running, which would enforce the policy.
+    #[error("cannot enforce the sandbox: it needs the supervisor process")]
     NoSupervisor,
-    /// There is no such thing on this system.
-    #[error("the sandbox cannot be kept: there is none on this system")]
+    /// The platform has no sandbox.
+    #[error("cannot enforce the sandbox: not supported on this system")]
     NotHere,
 }
 
@@ -100,12 +99,12 @@ impl SandboxError {
         Self::NotHere,
     ];
 
-    /// A number for it, for the wire between supervisor and host.
+    /// The code of the error in the protocol between supervisor and host.
     pub(crate) fn code(self) -> i32 {
         self as i32
     }
 
-    /// The error of a number.
+    /// The error with this code.
     pub(crate) fn from_code(code: i32) -> Self {
         let found = Self::ALL.into_iter().find(|error| error.code() == code);
         found.unwrap_or(Self::NotHere)
@@ -113,7 +112,7 @@ impl SandboxError {
 }
 
 impl Policy {
-    /// The policy of an entry; `None` if it asks for none. Unless it is stated, the network may be used.
+    /// The policy of an entry; `None` if the entry has no sandbox. The network defaults to allowed.
     pub fn of(sandbox: Option<Sandbox>, workspace: PathBuf) -> Option<Self> {
         let sandbox = sandbox?;
         let network = sandbox.network.unwrap_or(true);
@@ -128,7 +127,7 @@ impl Policy {
         })
     }
 
-    /// Whether new files in this folder could not be written, since something in it is hidden.
+    /// Whether new files in this folder could not be written because it contains a hidden or protected path.
     #[cfg(target_os = "linux")]
     pub(crate) fn splits(&self, folder: &std::path::Path) -> bool {
         let real = folder.canonicalize();
@@ -140,23 +139,23 @@ impl Policy {
     }
 }
 
-/// The capability of servers that want to know the policy, among the experimental ones.
+/// The experimental capability of servers that want to know the policy.
 pub(crate) const STATE_CAPABILITY: &str = "codex/sandbox-state";
 
-/// The notification by which they are told.
+/// The notification that announces the policy.
 pub(crate) const STATE_UPDATE: &str = "codex/sandbox-state/update";
 
-/// What a server that declares `codex/sandbox-state` is told: the policy it is under, or is to keep to.
+/// The policy announced to a server that declares `codex/sandbox-state`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SandboxState {
-    /// The policy; `None` is everything the user may.
+    /// The policy; `None` means unrestricted.
     pub policy: Option<Policy>,
-    /// The folder that it is about. Without one nobody is told anything.
+    /// The folder the policy applies to. If empty, no notification is sent.
     pub folder: PathBuf,
 }
 
 impl SandboxState {
-    /// The params of `codex/sandbox-state/update`, in the form that Codex gave them.
+    /// The params of `codex/sandbox-state/update`, in the format defined by Codex.
     pub(crate) fn params(&self) -> Option<Value> {
         if self.folder.as_os_str().is_empty() {
             return None;

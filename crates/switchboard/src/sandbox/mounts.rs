@@ -1,9 +1,9 @@
-//! A view of the files in which some are not there, for one thread and all it starts.
+//! Hides files from a thread and its children with mounts.
 //!
-//! Landlock can only grant whole folders, so with it alone nothing could be made in a folder that has something hidden
-//! below it, such as the home. Where the process may mount (as root does), an empty file system is put over what is
-//! hidden instead, in a mount namespace of the thread's own. Each folder on the way is made a mount point, so that none of
-//! them can be moved away from above what is hidden.
+//! Landlock can only grant whole folders, so with Landlock alone no file could be created in a folder with a hidden
+//! path below it, such as the home. If the process may mount (as root), an empty file system is mounted over each
+//! hidden path instead, in a private mount namespace. Each parent folder becomes a mount point, so that none of them
+//! can be moved to uncover a hidden path.
 
 #![expect(
     unsafe_code,
@@ -21,19 +21,19 @@ use rustix::mount::{
 };
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-/// Hides folders from this thread, but for those in them that may be read, and makes `protected` unwritable.
+/// Hides folders from this thread, except for `readable` folders in them, and makes `protected` read-only.
 ///
-/// Returns the protected files that are not there and so could not be covered; `None` where nothing can be mounted.
+/// Returns the protected files that do not exist and could not be covered; `None` if mounting is not possible.
 pub(super) fn hide(
     hidden: &[PathBuf],
     readable: &[PathBuf],
     protected: &[PathBuf],
 ) -> Option<Vec<PathBuf>> {
-    // Our own folders are to be there before anybody else makes them.
+    // Create our own folders before another process can.
     for folder in hidden {
         std::fs::create_dir_all(folder).ok()?;
     }
-    // SAFETY: Only a shared table of descriptors makes this call unsafe, and that one stays shared.
+    // SAFETY: This call is unsafe only if it unshares the file descriptor table, which stays shared here.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS) }.ok()?;
     cover(hidden, readable, protected).ok()
 }
@@ -74,7 +74,7 @@ fn cover(
         .collect())
 }
 
-/// Makes every folder above a path a mount point, which can be neither moved nor removed.
+/// Makes every parent of a path a mount point, which can be neither moved nor removed.
 fn hold(path: &Path, bound: &mut BTreeSet<PathBuf>) -> Result<(), Errno> {
     let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
     above.retain(|folder| folder.parent().is_some());
@@ -86,7 +86,7 @@ fn hold(path: &Path, bound: &mut BTreeSet<PathBuf>) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Puts an empty folder over one, with some of its folders in their place.
+/// Mounts an empty folder over one, and binds some of its subfolders back.
 fn empty(folder: &Path, kept: &[&PathBuf]) -> Result<(), Errno> {
     let mut trees = Vec::new();
     for kept in kept {
@@ -109,12 +109,12 @@ fn empty(folder: &Path, kept: &[&PathBuf]) -> Result<(), Errno> {
     mount_remount(folder, flags | MountFlags::RDONLY, c"")
 }
 
-/// Keeps a file from being made by making the folder read-only that it would be in, if nothing else is in that folder.
+/// Prevents a file from being created by making its parent folder read-only, if that is empty.
 fn guard_parent(file: &Path, bound: &mut BTreeSet<PathBuf>) -> bool {
     let Some(parent) = file.parent().filter(|parent| parent.parent().is_some()) else {
         return false;
     };
-    // One level is made for it; a machine without the folder above has no use for the file.
+    // Only one level is created; a machine without the grandparent does not use the file.
     let _ = std::fs::create_dir(parent);
     let is_empty = std::fs::read_dir(parent).is_ok_and(|mut entries| entries.next().is_none());
     let mut guard = || {

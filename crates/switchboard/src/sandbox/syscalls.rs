@@ -1,10 +1,10 @@
-//! Every system call, what it acts on, and what the sandbox does about it.
+//! The table of all system calls: what each acts on, and the sandbox's decision.
 //!
-//! Owns the decisions; `filter` turns them into programs for the kernel, and a test reads the table: each number that
-//! the kernel has must be in it once. A number above [`HIGHEST`] gets `ENOSYS`, so a call that a newer kernel adds is
-//! closed until it is in the table. `docs/sandbox.md` has the same reasoning for users.
+//! `filter` compiles the decisions to seccomp programs. A test checks that every number of the kernel is in the table
+//! once. A number above [`HIGHEST`] gets `ENOSYS`, so calls added by newer kernels are blocked until they are in the
+//! table. `docs/sandbox.md` explains the decisions to users.
 
-/// What a call acts on besides the calling process itself.
+/// The object of a call besides the calling process itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ActsOn {
     /// Only the caller: its memory, its threads, its timers.
@@ -21,10 +21,10 @@ pub(super) enum ActsOn {
     Kernel,
 }
 
-/// What is done about a call.
+/// The decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// It goes through. If it acts on more than the caller, the reason names what else limits it.
+    /// Allowed. If the call acts on more than the caller, the reason names what else limits it.
     Allow,
     /// Fails with `EPERM`.
     Refuse,
@@ -32,15 +32,15 @@ pub(super) enum Decision {
     Absent,
     /// Fails with `EOPNOTSUPP`, which programs take for a file system without this feature.
     Unsupported,
-    /// Fails with `EPERM` unless its first argument, a process, is 0: the caller.
+    /// Fails with `EPERM` unless its first argument, a PID, is 0: the caller.
     OnlyItself,
-    /// Decided by its arguments, in `filter`.
+    /// Depends on the arguments; see `filter`.
     Arguments,
-    /// The supervisor makes the call for the caller, on files that the policy lets it change; else `EPERM`.
+    /// The supervisor makes the call for the caller, on files that the policy lets it change; otherwise `EPERM`.
     Mediate,
 }
 
-/// Calls with one decision.
+/// Calls with the same decision.
 pub(super) struct Group {
     pub(super) acts_on: ActsOn,
     /// In `read-only` and `workspace`.
@@ -52,7 +52,7 @@ pub(super) struct Group {
     calls: &'static [Call],
     /// Calls that only x86-64 has.
     legacy: &'static [Call],
-    /// Calls that the C library's headers do not name, by the number that they have on every architecture.
+    /// Calls missing from the C library's headers, by their number, which is the same on every architecture.
     numbered: &'static [Call],
 }
 
@@ -63,7 +63,7 @@ pub(super) type Call = (&'static str, i64);
 pub(super) const HIGHEST: i64 = 470;
 
 impl Group {
-    /// The calls of the group that this architecture has.
+    /// The calls of the group on this architecture.
     pub(super) fn calls(&self) -> impl Iterator<Item = &'static Call> {
         let parts = [self.calls, self.legacy, self.numbered];
         parts.into_iter().flatten()
@@ -120,7 +120,6 @@ macro_rules! legacy {
 use ActsOn::{Files, Itself, Kernel, Mounts, Processes, Sockets};
 use Decision::{Absent, Allow, Arguments, Mediate, OnlyItself, Refuse, Unsupported};
 
-/// The whole table.
 #[rustfmt::skip]
 pub(super) const TABLE: &[Group] = &[
     Group::new(Files, Allow, Allow,
@@ -145,7 +144,7 @@ pub(super) const TABLE: &[Group] = &[
         .legacy(legacy!(SYS_chmod SYS_chown SYS_lchown SYS_utime SYS_utimes SYS_futimesat; ))
         .numbered(&[("fchmodat2", 452)]),
     Group::new(Files, Mediate, Mediate,
-        "Landlock has no right for watches: one on a hidden folder tells the names of everything in it.",
+        "Landlock has no right for watches: one on a hidden folder reveals the names of its entries.",
         calls!(SYS_inotify_add_watch)),
     Group::new(Files, Unsupported, Unsupported,
         "Landlock has no right for extended attributes, and an access control list is one: they could change who may read a file.",
@@ -161,7 +160,7 @@ pub(super) const TABLE: &[Group] = &[
         "Watches on whole mounts, past Landlock.",
         calls!(SYS_fanotify_init SYS_fanotify_mark)),
     Group::new(Files, Allow, Allow,
-        "Tells what a file is, not what is in it; the names in a hidden folder cannot be listed.",
+        "Returns metadata, not content; the names in a hidden folder cannot be listed.",
         calls!(
             SYS_fstat SYS_newfstatat SYS_statx SYS_faccessat SYS_faccessat2 SYS_readlinkat SYS_statfs
             SYS_fstatfs SYS_getxattr SYS_lgetxattr SYS_fgetxattr SYS_listxattr SYS_llistxattr SYS_flistxattr
@@ -197,7 +196,7 @@ pub(super) const TABLE: &[Group] = &[
         "Enters the namespaces of a process outside.",
         calls!(SYS_setns)),
     Group::new(Mounts, Allow, Allow,
-        "Tells what is mounted and which namespaces there are.",
+        "Lists mounts and namespaces.",
         calls!())
         .numbered(&[("statmount", 457), ("listmount", 458), ("listns", 470)]),
     Group::new(Processes, Arguments, Allow,
@@ -221,7 +220,7 @@ pub(super) const TABLE: &[Group] = &[
         "Takes the memory of a dying process.",
         calls!(SYS_process_mrelease)),
     Group::new(Processes, OnlyItself, OnlyItself,
-        "A limit, a priority or a processor set of a process outside, such as the supervisor, could keep it from its work.",
+        "A limit, a priority or a processor set of a process outside, such as the supervisor, could disrupt it.",
         calls!(
             SYS_prlimit64 SYS_sched_setaffinity SYS_sched_setscheduler SYS_sched_setparam SYS_sched_setattr
             SYS_migrate_pages SYS_move_pages
@@ -239,17 +238,17 @@ pub(super) const TABLE: &[Group] = &[
             SYS_msgrcv SYS_msgctl SYS_mq_open SYS_mq_unlink
         )),
     Group::new(Processes, Allow, Allow,
-        "Acts on what mq_open or shmat gave.",
+        "Acts on what mq_open or shmat returned.",
         calls!(SYS_shmdt SYS_mq_timedsend SYS_mq_timedreceive SYS_mq_notify SYS_mq_getsetattr)),
     Group::new(Processes, Allow, Allow,
-        "Tells something about a process, waits for a child, or moves a child to another group.",
+        "Returns information about a process, waits for a child, or moves a child to another group.",
         calls!(
             SYS_getpgid SYS_getsid SYS_getpriority SYS_ioprio_get SYS_sched_getaffinity SYS_sched_getattr
             SYS_sched_getparam SYS_sched_getscheduler SYS_sched_rr_get_interval SYS_get_robust_list SYS_capget
             SYS_pidfd_open SYS_wait4 SYS_waitid SYS_setpgid
         )),
     Group::new(Sockets, Arguments, Arguments,
-        "Which kinds of sockets there are decides whom they reach; a datagram pair of Unix sockets can send to any path.",
+        "The kind of socket determines which peers it reaches; a datagram pair of Unix sockets can send to any path.",
         calls!(SYS_socket SYS_socketpair)),
     Group::new(Sockets, Allow, Allow,
         "Acts on a socket that could be made. Landlock refuses TCP where the network is off.",
@@ -274,14 +273,14 @@ pub(super) const TABLE: &[Group] = &[
         .legacy(legacy!(SYS_kexec_file_load SYS_iopl SYS_ioperm; ("create_module", 174), ("query_module", 178), ("get_kernel_syms", 177)))
         .numbered(&[("lsm_set_self_attr", 460)]),
     Group::new(Kernel, Refuse, Refuse,
-        "No longer there, or never was.",
+        "Removed from the kernel, or never implemented.",
         calls!(SYS_nfsservctl SYS_lookup_dcookie))
         .legacy(legacy!(
             SYS_uselib SYS__sysctl SYS_getpmsg SYS_putpmsg SYS_afs_syscall SYS_tuxcall SYS_security SYS_vserver
             SYS_epoll_ctl_old SYS_epoll_wait_old SYS_sysfs
         ; )),
     Group::new(Itself, Allow, Allow,
-        "Acts on the caller alone: its memory, threads, descriptors, timers and credentials, or tells something that anybody may know.",
+        "Acts on the caller alone: its memory, threads, descriptors, timers and credentials, or returns public information.",
         calls!(
             SYS_mmap SYS_mprotect SYS_munmap SYS_brk SYS_rt_sigaction SYS_rt_sigprocmask SYS_rt_sigreturn
             SYS_sched_yield SYS_mremap SYS_msync SYS_mincore SYS_madvise SYS_nanosleep SYS_getitimer
@@ -329,7 +328,7 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     fn every_number_of_the_kernel_is_in_the_table_once() {
         let table = by_number();
-        // These are all numbers that Linux 6.18 has on this architecture: from 337 to 423 there is nothing.
+        // Linux 6.18 defines all of these numbers on this architecture; 337 to 423 are unused.
         let missing = (0..=336)
             .chain(424..=HIGHEST)
             .find(|number| !table.contains_key(number));
@@ -346,7 +345,7 @@ mod tests {
             if group.acts_on == Itself {
                 assert_eq!((group.confined, group.own_files), (Allow, Allow));
             }
-            // What own-files refuses, the stricter modes refuse as well.
+            // The stricter modes refuse everything that own-files refuses.
             if group.own_files != Allow {
                 assert_eq!(group.confined, group.own_files, "{}", group.reason);
             }

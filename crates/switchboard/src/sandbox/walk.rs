@@ -1,11 +1,11 @@
-//! What may be granted of a folder where something within must not be.
+//! Computes Landlock grants for a folder that contains excluded paths.
 //!
-//! Landlock adds rights and cannot take any away: a right on a folder is one on everything below it, now and later. So
-//! where a folder has something below it that is kept back, the folder itself is not granted, only what else is in it,
-//! and so on down to what is kept back. Nothing that comes into such a folder later is granted.
+//! Landlock adds rights and cannot remove any: a right on a folder covers everything below it, now and later. So if an
+//! excluded path is below a folder, only the folder's other entries are granted, recursively down to the excluded path.
+//! New entries in such a folder are not granted.
 //!
-//! Everything is opened relative to what was opened before and without following links, so that nobody can put a link
-//! in the way and have its target granted.
+//! Everything is opened relative to its opened parent, without following links, so that a link placed on the way cannot
+//! have its target granted.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,21 +15,20 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Dir, FileType, Mode, OFlags, fstat, open, openat};
 use rustix::io::Errno;
 
-/// How many entries of the folders on the way are granted one by one. More are left out, which is safe.
+/// The maximum number of entries granted one by one. Any beyond are not granted, which is safe.
 const MAX_ENTRIES: usize = 20_000;
 
-/// A file or folder that may be granted.
+/// An open file or folder to grant.
 #[derive(Debug)]
 pub(super) struct Grant {
     pub(super) descriptor: OwnedFd,
     pub(super) is_folder: bool,
 }
 
-/// Opens everything at and below `root` that may be granted. A root that is not there is no error: there is nothing
-/// to grant.
+/// Opens everything at and below `root` that may be granted. A missing root yields no grants.
 pub(super) fn without(root: &Path, kept_back: &[PathBuf]) -> Result<Vec<Grant>, Errno> {
     let mut grants = Vec::new();
-    // The root itself may be named by a link: that is what was configured.
+    // The configured root itself may be a link.
     match open(root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
         Ok(descriptor) => add(descriptor, root, kept_back, &mut grants)?,
         Err(Errno::NOENT) => {}
@@ -53,7 +52,7 @@ fn add(
         .filter(|kept| kept.starts_with(path))
         .collect();
     if kind != FileType::Directory || within.is_empty() {
-        // What a link leads to is granted for its own sake, or not at all.
+        // The target of a link is granted only if it is covered itself.
         if kind != FileType::Symlink {
             grants.push(Grant {
                 descriptor,
@@ -64,7 +63,7 @@ fn add(
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(listed) = openat(descriptor.as_fd(), c".", flags, Mode::empty()) else {
-        // What we may not list, the server may not either.
+        // We cannot list this folder, and so neither can the server.
         return Ok(());
     };
     for entry in Dir::read_from(listed)? {
@@ -74,7 +73,7 @@ fn add(
             continue;
         }
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // An entry can go away at any time.
+        // An entry can disappear at any time.
         let Ok(child) = openat(descriptor.as_fd(), name, flags, Mode::empty()) else {
             continue;
         };
@@ -119,7 +118,7 @@ mod tests {
         assert_eq!(granted(&["/elsewhere"]), [""]);
         assert_eq!(granted(&["b/c"]), ["a", "b/e", "file"]);
         assert_eq!(granted(&["b/c/d"]), ["a", "b/e", "file"]);
-        // What is not there yet is kept back too.
+        // Paths that do not exist yet are excluded, too.
         assert_eq!(granted(&["b/new"]), ["a", "b/c", "b/e", "file"]);
         assert_eq!(granted(&["new"]), ["a", "b", "file"]);
         assert_eq!(granted(&["."]), Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! What the embedded server offers, as clients see it.
+//! The definitions of the embedded server: tools, prompt and resource template.
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -14,21 +14,19 @@ use crate::service::{schema, tool_definition};
 /// The name of the server.
 pub const NAME: &str = "workspace";
 
-/// The name of its prompt.
 pub(super) const PROMPT: &str = "explain_file";
 
-pub(super) const INSTRUCTIONS: &str = "Reads the files of one folder and changes nothing. Find files with glob, search in them with grep, read them with read_file; paths are relative to the folder.";
+pub(super) const INSTRUCTIONS: &str = "Read-only access to the files in one folder. Find files with glob, search them with grep, read them with read_file. Paths are relative to the folder.";
 
-/// Its tools, sorted by name.
+/// The tools, sorted by name.
 pub(crate) fn tools() -> Vec<Tool<'static>> {
     let text = |about: &str| json!({"type": "string", "description": about});
     let number = |about: &str| json!({"type": "integer", "minimum": 1, "description": about});
-    let truncated =
-        || json!({"type": "boolean", "description": "Whether there is more than is listed"});
+    let truncated = || json!({"type": "boolean", "description": "Whether more results exist"});
     let glob = tool(
         "glob",
         "Find files",
-        "Find files of the workspace whose path matches a glob pattern. Files that git ignores are left out.",
+        "Find files in the workspace by glob pattern. Files ignored by git are skipped.",
         &object(
             &json!({
                 "pattern": text("Glob pattern relative to the workspace, such as src/**/*.rs"),
@@ -47,13 +45,13 @@ pub(crate) fn tools() -> Vec<Tool<'static>> {
     let grep = tool(
         "grep",
         "Search in files",
-        "Search the files of the workspace for a regular expression. Answers with path, line number and line of each match.",
+        "Search files in the workspace with a regular expression. Returns the path, line number and text of each match.",
         &object(
             &json!({
                 "pattern": text("Regular expression"),
                 "path": text("File or folder to search in; the whole workspace when absent"),
                 "glob": text("Search only files whose path matches this pattern"),
-                "ignore_case": {"type": "boolean", "description": "Whether upper and lower case are the same"},
+                "ignore_case": {"type": "boolean", "description": "Match case-insensitively"},
                 "limit": number("At most this many matches"),
             }),
             &["pattern"],
@@ -79,7 +77,7 @@ pub(crate) fn tools() -> Vec<Tool<'static>> {
     let read_file = tool(
         "read_file",
         "Read a file",
-        "Read a text file of the workspace, whole or some of its lines.",
+        "Read a text file in the workspace, or a range of its lines.",
         &object(
             &json!({
                 "path": text("Path relative to the workspace"),
@@ -93,7 +91,7 @@ pub(crate) fn tools() -> Vec<Tool<'static>> {
     vec![glob, grep, read_file]
 }
 
-/// What it offers, as a list of its tools tells it: for programs that only want to look.
+/// The catalog of the server, for programs that do not connect to it.
 pub fn catalog() -> ServerCatalog {
     let result = ListToolsResult::new(tools().into());
     let page = RawValue::from_string(encode(&result)).map(SharedJson::from);
@@ -110,17 +108,16 @@ pub(super) fn prompt() -> Prompt<'static> {
     path.required = Some(true);
     let mut prompt = Prompt::new(PROMPT.into());
     prompt.title = Some("Explain a file".into());
-    prompt.description =
-        Some("Asks what a file of the workspace does, with the file itself".into());
+    prompt.description = Some("Explain what a file in the workspace does".into());
     prompt.arguments = vec![path].into();
     prompt
 }
 
-/// The pattern for its resources, which all lie under the folder's own URI.
+/// The template of its resources, which are all below the folder's URI.
 pub(super) fn template(folder: &str) -> ResourceTemplate<'static> {
     let mut template = ResourceTemplate::new(format!("{folder}{{+path}}").into(), "file".into());
-    template.title = Some("File of the workspace".into());
-    template.description = Some("Any file, by its path relative to the workspace".into());
+    template.title = Some("Workspace file".into());
+    template.description = Some("A file, by its path relative to the workspace".into());
     template
 }
 

@@ -1,8 +1,8 @@
-//! The embedded server `workspace`: what there is to work on when no server is configured.
+//! The embedded server `workspace`, used if no server is configured.
 //!
-//! Read-only, and confined to one folder: tools to find, search and read files, the files as resources, one prompt.
-//! It is written as any server within a Rust program would be, so it is also the example to start from: this file is
-//! all that knows MCP, `definitions` says what is offered, `root` is the folder, `search` has the tools.
+//! Read-only and confined to one folder: tools to find, search and read files, the files as resources, one prompt. It
+//! also serves as an example of an in-process server: this file handles MCP, `definitions` has the definitions, `root`
+//! the folder, and `search` the tools.
 
 mod definitions;
 mod root;
@@ -41,13 +41,12 @@ use root::{Root, WorkspaceError};
 pub(crate) use definitions::tools;
 pub use definitions::{NAME, catalog};
 
-/// How many resources one page lists.
 const PAGE: usize = 1000;
 
-/// How many requests work on files at a time; others wait their turn.
+/// Requests that access files concurrently; others wait.
 const WORKERS: usize = 4;
 
-/// The server.
+/// The embedded server.
 #[derive(Debug)]
 pub struct Workspace {
     root: Arc<Root>,
@@ -55,7 +54,7 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Serves this folder, which has to exist.
+    /// Serves this folder, which must exist.
     pub fn new(folder: &Path) -> std::io::Result<Self> {
         Ok(Self {
             root: Arc::new(Root::new(folder)?),
@@ -63,7 +62,7 @@ impl Workspace {
         })
     }
 
-    /// Leaves places with secrets out of lists and searches.
+    /// Serves this folder, omitting secret paths from lists and searches.
     pub fn passing_over(folder: &Path, secrets: SecretPlaces) -> std::io::Result<Self> {
         let mut root = Root::new(folder)?;
         root.secrets = secrets;
@@ -73,7 +72,7 @@ impl Workspace {
         })
     }
 
-    /// Runs work on files where it blocks nobody. It has to look at the [`Cancellation`] now and then.
+    /// Runs blocking file access on another thread. The closure has to check the [`Cancellation`] regularly.
     async fn work<T: Send + 'static>(
         &self,
         context: &RequestContext,
@@ -82,7 +81,7 @@ impl Workspace {
         let turn = Arc::clone(&self.turns).acquire_owned().await;
         let (root, cancellation) = (Arc::clone(&self.root), context.cancellation());
         let done = tokio::task::spawn_blocking(move || {
-            // Kept until the work is done, even where nobody waits for it any longer.
+            // Held until the work is done, even if the request was cancelled.
             let _turn = turn;
             work(&root, &cancellation)
         });
@@ -90,7 +89,7 @@ impl Workspace {
             .unwrap_or_else(|_| Err(WorkspaceError::of("", &FileError::Cancelled)))
     }
 
-    /// Runs a tool with its arguments read.
+    /// Decodes the arguments of a tool and runs it.
     async fn tool<A: DeserializeOwned + Send + 'static>(
         &self,
         arguments: Option<RawObject<'_>>,
@@ -182,7 +181,7 @@ impl Service for Workspace {
         context: &'a RequestContext,
     ) -> Reply<'a, ListResourcesResult<'static>> {
         Box::pin(async move {
-            // A cursor is the last path of the page before, so it holds whatever happens to the files.
+            // A cursor is the last path of the previous page, so it stays valid when files change.
             let after = cursor.map(str::to_owned);
             let files = self.work(context, move |root, cancellation| {
                 let (mut files, _) = root.files(None, cancellation, |path| {
@@ -266,7 +265,7 @@ impl Service for Workspace {
         context: &'a RequestContext,
     ) -> Reply<'a, Completion<'static>> {
         Box::pin(async move {
-            // The prompt and the template each have one argument, and both mean a file.
+            // The prompt and the template have one argument each, a file.
             let known = match &typed.reference {
                 CompletionReference::Prompt(prompt) => prompt.name == definitions::PROMPT,
                 CompletionReference::Resource(_) => true,

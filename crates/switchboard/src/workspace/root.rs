@@ -1,4 +1,4 @@
-//! The folder the embedded server is confined to, as its tools and resources see it: paths as text, URIs, errors.
+//! The folder that the embedded server is confined to: converts paths, URIs and errors.
 
 use std::fmt;
 use std::fs::File;
@@ -11,19 +11,19 @@ use crate::files::{FileError, Folder, IgnoreRules, Walk, read_whole};
 use crate::permissions::SecretPlaces;
 use crate::service::Cancellation;
 
-/// The largest file that is read whole. Even if JSON escapes every byte, it fits into one message of 16 MiB.
+/// The maximum size of a file read at once. Even if JSON escapes every byte, it fits into one 16 MiB message.
 pub(super) const MAX_WHOLE: u64 = 2 * 1024 * 1024;
 
-/// How many files are looked at in one go.
+/// The maximum number of files visited per request.
 const MAX_FILES: usize = 50_000;
 
-/// Why a request cannot be answered, and the path or argument it is about.
+/// The reason a request failed, with the path or argument.
 #[derive(Debug, thiserror::Error)]
 #[error("{at}: {reason}")]
 pub(super) struct WorkspaceError {
     at: String,
     reason: String,
-    /// Whether there is no such file in the folder.
+    /// Whether the file does not exist.
     pub(super) is_missing: bool,
 }
 
@@ -59,11 +59,10 @@ impl WorkspaceError {
     }
 }
 
-/// The folder.
 pub(super) struct Root {
     folder: Folder,
     uri: Url,
-    /// What no list and no search shows.
+    /// Paths that lists and searches omit.
     pub(super) secrets: SecretPlaces,
 }
 
@@ -87,7 +86,7 @@ impl Root {
         }
     }
 
-    /// The path of a `file:` URI, relative to the folder where it lies within it.
+    /// The path of a `file:` URI, relative to the folder if it lies within it.
     pub(super) fn path_of(&self, uri: &str) -> Option<String> {
         let uri = Url::parse(uri).ok().filter(|uri| uri.scheme() == "file")?;
         let path = uri.to_file_path().ok()?;
@@ -102,13 +101,13 @@ impl Root {
         Ok(file)
     }
 
-    /// Reads a file whole, up to [`MAX_WHOLE`].
+    /// Reads a complete file, up to [`MAX_WHOLE`].
     pub(super) fn read(&self, path: &str) -> Result<Vec<u8>, WorkspaceError> {
         read_whole(self.open(path)?, MAX_WHOLE).map_err(|error| WorkspaceError::of(path, &error))
     }
 
-    /// The files that git does not ignore and `keep` accepts, sorted, as paths relative to the folder with `/` between
-    /// their parts; and whether these are all. Names that are not UTF-8 are left out.
+    /// The files that git does not ignore and `keep` accepts, sorted, as relative paths with `/` as separator; `true`
+    /// if these are all. Names that are not UTF-8 are omitted.
     pub(super) fn files(
         &self,
         under: Option<&str>,
@@ -121,7 +120,7 @@ impl Root {
         let walk = Walk {
             root: self.folder.path(),
             under: Some(&under),
-            // What lies outside the folder must not change what is listed.
+            // Files outside the folder must not affect the list.
             rules: IgnoreRules::OfFolder,
             newest_first: false,
             max_files: MAX_FILES,
@@ -134,13 +133,13 @@ impl Root {
         let paths = listing.paths.iter();
         let paths = paths.filter_map(|path| text(path.strip_prefix(self.folder.path()).ok()?));
         let mut paths: Vec<String> = paths.collect();
-        // By their text, as pages of resources compare them; `Path` compares part by part.
+        // Sorted as text, like the pages of resources; `Path` compares component by component.
         paths.sort_unstable();
         Ok((paths, !listing.is_partial))
     }
 }
 
-/// A relative path as text.
+/// Converts a relative path to text.
 fn text(path: &Path) -> Option<String> {
     let path = path.to_str()?;
     Some(path.replace(std::path::MAIN_SEPARATOR, "/"))

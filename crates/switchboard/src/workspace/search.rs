@@ -1,6 +1,6 @@
-//! The three tools: finding files, searching in them, reading them.
+//! The tools of the embedded server: glob, grep, read_file.
 //!
-//! Each is bounded in what it reads and in what it answers, and says so where a bound was met, with how to narrow.
+//! Input and output are bounded; a result that reaches a limit says so, with a hint how to narrow the request.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -16,20 +16,20 @@ use crate::files::{
 };
 use crate::service::{Cancellation, error_result, text_block, text_result};
 
-/// How many paths or matches one answer has at most.
+/// The maximum number of paths or matches in a result.
 const MAX_RESULTS: usize = 1000;
-/// How many matches are listed unless more are asked for.
+/// The default number of matches.
 const USUAL_MATCHES: usize = 100;
-/// How many lines are read unless more are asked for.
+/// The default number of lines.
 const USUAL_LINES: u64 = 2000;
-/// How many bytes of text one answer has at most.
+/// The maximum size of a result's text, in bytes.
 const MAX_TEXT: usize = 256 * 1024;
-/// How far into a file lines are counted.
+/// The maximum number of bytes scanned for lines.
 const MAX_SCAN: u64 = 64 * 1024 * 1024;
-/// How much of a line is searched, and how much of it is shown.
+/// The number of bytes searched and shown per line.
 const MAX_LINE: usize = 64 * 1024;
 const SHOWN_LINE: usize = 500;
-/// The largest regular expression, compiled. Together with the bound on lines it bounds the time of one look.
+/// The maximum size of a compiled regular expression. Together with the limit on lines, this bounds the time per match.
 const MAX_EXPRESSION: usize = 1024 * 1024;
 
 #[derive(Deserialize)]
@@ -113,7 +113,7 @@ pub(super) fn grep(
         if matches.len() > limit {
             break;
         }
-        // Too large, not allowed, or gone since it was listed.
+        // Too large, unreadable, or deleted since it was listed.
         let Ok(bytes) = root.read(&path) else {
             skipped += 1;
             continue;
@@ -151,7 +151,7 @@ pub(super) fn grep(
                 "{skipped} files were not searched: unreadable, or larger than {MAX_WHOLE} bytes"
             )
         }),
-        cut.then(|| format!("of very long lines only the first {MAX_LINE} bytes were searched")),
+        cut.then(|| format!("only the first {MAX_LINE} bytes of very long lines were searched")),
     ];
     let notes: Vec<String> = notes.into_iter().flatten().collect();
     let note = (!notes.is_empty()).then(|| notes.join("\n"));
@@ -162,7 +162,7 @@ pub(super) fn grep(
     ))
 }
 
-/// The lines without what exceeds [`MAX_LINE`].
+/// Truncates lines to [`MAX_LINE`].
 fn cut_lines(text: &[u8]) -> Cow<'_, [u8]> {
     let lines = || text.split_inclusive(|byte| *byte == b'\n');
     if lines().all(|line| line.len() <= MAX_LINE) {
@@ -239,7 +239,7 @@ pub(super) fn read_file(
     Ok(result)
 }
 
-/// An answer in words and as data, with what else there is to say in a block of its own.
+/// Builds a result with text and structured content, and a note in a separate block.
 fn answer<T: Serialize>(text: String, note: Option<String>, data: &T) -> CallToolResult<'static> {
     let mut result = text_result(text);
     result

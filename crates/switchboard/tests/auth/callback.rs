@@ -1,11 +1,11 @@
-//! The callback of a login: what ties it to the login and to the authorization server, and what is made of the rest.
+//! Tests of a login's callback: its binding to the login and to the authorization server, and invalid parameters.
 
 use switchboard::internal::auth::{AuthSettings, Callback, LoginErrorKind};
 use switchboard_config::secret::Secret;
 
 use crate::world::World;
 
-/// Finishes a login with a callback that was tampered with; gives the error. The code must not have left the client.
+/// Finishes a login with a tampered callback and returns the error. The code must not have left the client.
 async fn tampered(tamper: impl FnOnce(&World, &mut Callback)) -> LoginErrorKind {
     let world = World::start().await;
     let server = world.server(AuthSettings::default());

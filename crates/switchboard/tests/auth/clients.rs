@@ -1,4 +1,4 @@
-//! Who logs in: the order of client identities, what is registered, how a client proves who it is, and the way out.
+//! Tests of client identities: their precedence, registration, client authentication, and logout.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::world::{REDIRECT_URI, World};
 
 const DOCUMENT: &str = "https://client.example/metadata.json";
 
-/// The client that an authorization URL names.
+/// The client ID in an authorization URL.
 async fn client(world: &World, settings: AuthSettings) -> Result<String, LoginErrorKind> {
     let server = world.server(settings);
     let start = world.begin(&server).await.map_err(|error| error.kind)?;
@@ -63,7 +63,7 @@ async fn a_client_is_registered_once_for_each_issuer() {
             "application_type": "native",
         })
     );
-    // The resource moves to another authorization server, which must not hear of the first one's client.
+    // The resource moves to another authorization server, which must not learn the first one's client.
     let other = World::start().await;
     world.script().resource_metadata = json!({"authorization_servers": [other.issuer]});
     client(&world, AuthSettings::default()).await.unwrap();

@@ -1,11 +1,11 @@
-//! What is found out about a server, and what is not believed.
+//! Tests of metadata discovery, and of metadata that is rejected.
 
 use serde_json::{Value, json};
 use switchboard::internal::auth::{AuthSettings, LoginErrorKind};
 
 use crate::world::World;
 
-/// Why a login cannot begin with these changes to the metadata. Nobody may have been registered.
+/// The error of a login with these changes to the metadata. No client may have been registered.
 async fn refused(metadata: Value, resource_metadata: Value) -> LoginErrorKind {
     let world = World::start().await;
     world.script().metadata = metadata;
@@ -109,7 +109,7 @@ async fn a_server_that_says_nothing_is_its_own_authorization_server() {
     let expected = format!("{origin}/authorize?response_type=code&client_id=c&");
     let url = start.authorization_url.as_str();
     assert!(url.starts_with(&expected), "{url}");
-    // A server that fails is not one that says nothing.
+    // An error response differs from missing metadata.
     let failing = (503, None, String::new());
     let path = "/.well-known/oauth-protected-resource/mcp".to_owned();
     world.script().instead.insert(path, failing);

@@ -1,4 +1,4 @@
-//! From an entry of a configuration to the authorization of its server.
+//! Tests of converting configuration entries to authorization settings.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use switchboard_store::{LogQuery, MemoryStore, Store as _};
 use crate::world::World;
 use crate::{call, restart, state};
 
-/// The configuration with one server of these keys.
+/// A configuration with one server with these keys.
 fn config(url: &str, keys: &str) -> Config {
     let text = format!("[mcp_servers.world]\nurl = \"{url}\"\n{keys}");
     let files = InMemory::default().file("/extra/mcp.toml", text);
@@ -126,7 +126,7 @@ fn what_is_missing_is_named() {
     );
     check(
         "metadata_url = \"nowhere\"",
-        "`oauth.metadata_url` is no address",
+        "`oauth.metadata_url` is not a valid URL",
     );
 }
 

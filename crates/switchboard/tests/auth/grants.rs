@@ -1,4 +1,4 @@
-//! Tokens that need no person.
+//! Tests of grants without user interaction.
 
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
@@ -28,7 +28,7 @@ fn value(text: &str) -> SecretSource {
     SecretSource::Value(Secret::new(text))
 }
 
-/// Connects, calls, loses the token and calls again, all without a person.
+/// Connects, calls, loses the token and calls again, all without user interaction.
 async fn works_alone(world: &World, settings: AuthSettings, requests: &[&str]) {
     let server = world.server(settings);
     let host = host(world, world.oauth(&server)).await;

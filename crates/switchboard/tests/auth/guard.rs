@@ -1,4 +1,4 @@
-//! Discovery cannot be used to reach what is near: by address, by name, by a name that changes, by a redirect.
+//! Tests that discovery cannot reach local addresses: by IP address, by name, by DNS rebinding, by a redirect.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,7 +17,7 @@ use url::Url;
 
 use crate::world::{REDIRECT_URI, World, client};
 
-/// A network with names of its own. A name with several answers gives one after the other, the last one for ever.
+/// A network with scripted DNS. A name with several addresses resolves to one after the other, the last one repeatedly.
 #[derive(Debug, Default)]
 struct Names(Mutex<HashMap<&'static str, Vec<&'static str>>>);
 
@@ -34,7 +34,7 @@ impl Network for Names {
     }
 }
 
-/// What keeps a server from leading the host to metadata at this address.
+/// The error when a server points the host to metadata at this address.
 async fn led(
     client: &HttpClient,
     server: &str,
@@ -51,7 +51,7 @@ async fn led(
     let server = ProtectedServer::new(&url, settings).expect("a server");
     let vault = Arc::new(MemoryVault::default());
     if let Some(metadata) = metadata {
-        // The server says where its metadata is when it refuses a request.
+        // The server announces its metadata when it refuses a request.
         let oauth = OAuth::new(server.clone(), fetcher.clone(), vault.clone());
         let challenges = [format!("Bearer resource_metadata=\"{metadata}\"")];
         let refusal = Refusal {
@@ -76,14 +76,14 @@ fn is_forbidden(error: &LoginErrorKind) -> bool {
     matches!(error, LoginErrorKind::Fetch(error) if matches!(error.kind, FetchErrorKind::Forbidden(_)))
 }
 
-/// Somebody near whom nobody may speak to.
+/// A local listener that must not be connected to.
 fn bystander() -> (u16, TcpListener) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.set_nonblocking(true).expect("a socket");
     (listener.local_addr().expect("an address").port(), listener)
 }
 
-/// Whether somebody has connected. Connections wait in the kernel, so looking once is enough.
+/// Whether a client has connected. Connections queue in the kernel, so checking once is enough.
 fn was_spoken_to(listener: &TcpListener) -> bool {
     listener.accept().is_ok()
 }
@@ -140,13 +140,13 @@ async fn a_public_server_leads_to_nothing_near() {
 async fn a_name_that_changes_its_mind_gets_no_nearer() {
     let (port, listener) = bystander();
     let client = client();
-    // Far away when the server is looked at, near when the connection is made.
+    // A public address at the first lookup, a local one when connecting.
     let names: [(&str, &[&str]); 1] = [("mcp.example", &["93.184.215.14", "127.0.0.1"])];
     let server = format!("https://mcp.example:{port}/mcp");
     let error = led(&client, &server, AuthSettings::default(), &names, None).await;
     assert!(is_forbidden(&error), "{error}");
     assert!(!was_spoken_to(&listener));
-    // Near from the start: a name is no proof of being on this machine.
+    // Local from the start: a name does not prove that the server is on this machine.
     let names: [(&str, &[&str]); 1] = [("mcp.example", &["127.0.0.1"])];
     let error = led(&client, &server, AuthSettings::default(), &names, None).await;
     assert!(is_forbidden(&error), "{error}");
@@ -166,7 +166,7 @@ async fn a_redirect_leads_no_nearer() {
         "http://169.254.169.254/".to_owned(),
         "file:///etc/passwd".to_owned(),
     ] {
-        // The user has named the first place; where it leads, nobody has.
+        // The user has configured the first address, but not the target of its redirect.
         let settings = AuthSettings {
             metadata_url: Url::parse(&start).ok(),
             ..AuthSettings::default()

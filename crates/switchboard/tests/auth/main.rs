@@ -1,4 +1,4 @@
-//! Authorization against a scripted authorization server on loopback: logins, attacks on them, and tokens over time.
+//! Tests of authorization against a scripted authorization server on loopback: logins, attacks on them, token refresh.
 
 #![expect(
     clippy::expect_used,
@@ -29,7 +29,7 @@ use switchboard::internal::transport::http::{RemoteServer, StreamableConnector};
 use switchboard::{CallError, CallOutcome, CallRequest, Host, HostOptions, ServerName};
 use world::World;
 
-/// A host that is told of the world's server, and has tried to connect it.
+/// A host with the scripted server, after its first attempt to connect.
 async fn host(world: &World, oauth: OAuth) -> Host {
     let host = Host::with_options(HostOptions::default());
     let mut server = RemoteServer::new(world.resource.as_str());
@@ -46,7 +46,7 @@ fn state(host: &Host) -> &'static str {
     status.expect("the server is there").word()
 }
 
-/// Connects the server again and waits until that has come to an end.
+/// Reconnects the server and waits until it has settled.
 async fn restart(host: &Host) -> &'static str {
     host.restart(&ServerName::from("world")).await;
     host.settled().await;
@@ -61,7 +61,7 @@ async fn call(host: &Host) -> Result<CallOutcome, CallError> {
     host.request(request).await
 }
 
-/// What a request to the world's server would be shown with.
+/// The credentials for a request to the scripted server.
 async fn credentials(world: &World, oauth: &OAuth) -> Credentials {
     let target = Target {
         method: "POST",
@@ -77,7 +77,7 @@ fn authorization(credentials: &Credentials) -> Option<&str> {
     found.map(|(_, value)| value.expose())
 }
 
-/// What is done about a 401 for a request that was shown with this.
+/// The verdict about a 401 for a request with these credentials.
 async fn unauthorized(world: &World, oauth: &OAuth, shown: &Credentials) -> Verdict {
     refused(
         world,

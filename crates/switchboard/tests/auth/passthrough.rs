@@ -1,4 +1,4 @@
-//! A token goes to the server it was issued for, and to nobody else.
+//! Tests that a token is sent only to the server it was issued for.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tokens that are bound to a key: every request proves possession, and the scripted servers verify each proof.
+//! Tests of key-bound tokens (DPoP): every request proves possession, and the scripted servers verify each proof.
 
 use switchboard::internal::auth::AuthSettings;
 
@@ -26,7 +26,7 @@ async fn bound(nonces: Option<(&'static str, &'static str)>, settings: AuthSetti
     world
 }
 
-/// The schemes of the requests that were answered with success.
+/// The schemes of the successful requests.
 fn schemes(world: &World) -> Vec<String> {
     let seen = world.seen("mcp POST /mcp").into_iter();
     let admitted = seen.filter(|seen| seen.status == 200);

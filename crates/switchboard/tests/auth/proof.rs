@@ -1,4 +1,4 @@
-//! Verifies proofs of possession (RFC 9449), independently of what makes them.
+//! Verifies proofs of possession (RFC 9449), independently of the code under test.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -6,7 +6,7 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// A proof that holds.
+/// A valid proof.
 pub(crate) struct Verified {
     pub(crate) id: String,
     pub(crate) nonce: Option<String>,

@@ -1,4 +1,5 @@
-//! Tokens over time: renewed ahead of their end, by one of many at a time, and never lost for want of a network.
+//! Tests of token refresh: ahead of expiry, by one of many clients at a time, and without losing tokens to network
+//! errors.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,7 +15,7 @@ use switchboard_store::{Clock, SystemClock, Timestamp};
 use crate::world::World;
 use crate::{authorization, credentials, refused, unauthorized};
 
-/// How often a refresh token was sent.
+/// The number of refresh requests.
 fn refreshes(world: &World) -> usize {
     let seen = world.seen("auth POST /token").into_iter();
     seen.filter(|seen| seen.form["grant_type"] == "refresh_token")
@@ -26,7 +27,7 @@ async fn of_many_who_share_a_login_one_renews_it() {
     let world = World::start().await;
     let server = world.server(AuthSettings::default());
     world.log_in(&server).await.unwrap();
-    // Each has its own memory, as processes have; they share the vault, its lock and nothing else.
+    // Each has its own cache, as processes have; they share only the vault and its lock.
     let many: Vec<OAuth> = (0..16)
         .map(|_| world.oauth(&world.server(AuthSettings::default())))
         .collect();
@@ -43,7 +44,7 @@ async fn of_many_who_share_a_login_one_renews_it() {
     for shown in &renewed {
         assert_eq!(authorization(shown), Some("Bearer access-5"));
     }
-    // And the next round works as well: nobody has used anything twice.
+    // The next round works as well: no refresh token was used twice.
     world.expire();
     let verdict = unauthorized(&world, &many[3], &renewed[3]).await;
     assert_eq!((verdict, refreshes(&world)), (Verdict::Again, 2));
@@ -61,7 +62,7 @@ async fn a_renewal_that_nobody_waits_for_is_kept_all_the_same() {
         let renewal = unauthorized(&world, &oauth, &shown);
         assert!(renewal.now_or_never().is_none(), "it takes longer");
     }
-    // Whoever comes next waits for the one that has begun, and finds its tokens.
+    // The next caller waits for the refresh in progress, and uses its tokens.
     assert_eq!(unauthorized(&world, &oauth, &shown).await, Verdict::Again);
     assert_eq!(refreshes(&world), 1);
 }
@@ -102,7 +103,7 @@ async fn a_refresh_token_that_is_refused_is_not_sent_again() {
         assert_eq!(verdict, Verdict::NeedsPerson);
     }
     assert_eq!(refreshes(&world), 1);
-    // A login by anybody brings everybody back.
+    // One login reconnects all hosts.
     world.script().instead.clear();
     world.log_in(&server).await.unwrap();
     let verdict = unauthorized(&world, &oauth, &shown).await;
@@ -143,7 +144,7 @@ async fn what_is_kept_and_cannot_be_read_is_no_login() {
     assert_eq!(authorization(&shown), Some("Bearer access-3"));
 }
 
-/// A vault that can be read and not written.
+/// A read-only vault.
 #[derive(Debug)]
 struct Full(Arc<MemoryVault>);
 
@@ -187,14 +188,14 @@ async fn tokens_that_cannot_be_kept_are_used_and_what_they_replaced_is_not_sent_
         let shown = credentials(&world, &oauth).await;
         assert_eq!(authorization(&shown), Some(expected));
     }
-    // A new login in another process is taken over all the same.
+    // A login by another process is used all the same.
     world.log_in(&server).await.unwrap();
     let shown = credentials(&world, &oauth).await;
     let verdict = unauthorized(&world, &oauth, &shown).await;
     assert_eq!((verdict, refreshes(&world)), (Verdict::Again, 3));
 }
 
-/// A clock that stands still, so many seconds after it was made.
+/// A clock stopped at a number of seconds after its creation.
 #[derive(Debug)]
 struct Later {
     made: Timestamp,
@@ -223,7 +224,7 @@ impl Clock for Later {
 
 #[tokio::test]
 async fn a_token_is_renewed_before_it_ends() {
-    // Seconds it lives; when it is still good; when it is time.
+    // The lifetime in seconds; a time before the refresh; the time of the refresh.
     for (lifetime, good, due) in [(3600, Some(3000), 3541), (100, Some(50), 91), (0, None, 0)] {
         let world = World::start().await;
         world.script().expires_in = Some(lifetime);
@@ -294,7 +295,7 @@ async fn every_attempt_at_new_tokens_is_told() {
     let refusal = (400, None, r#"{"error":"invalid_grant"}"#.to_owned());
     world.script().instead.insert("/token".to_owned(), refusal);
     world.expire();
-    // What is not asked for again is not told again.
+    // Further requests do not report it again.
     for _ in 0..3 {
         let shown = credentials(&world, &oauth).await;
         unauthorized(&world, &oauth, &shown).await;

@@ -1,4 +1,4 @@
-//! Nothing secret is in what can be printed.
+//! Tests that `Debug` output contains no secrets.
 
 use std::fmt::Write as _;
 
@@ -52,6 +52,6 @@ async fn what_can_be_printed_tells_no_secret() {
     for secret in secrets {
         assert!(!printed.contains(&secret), "{secret} is in {printed}");
     }
-    // It is really there.
+    // The output is not empty.
     assert!(printed.contains("OAuth(Inner"), "{printed}");
 }

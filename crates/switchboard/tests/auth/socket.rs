@@ -1,4 +1,4 @@
-//! A socket is authorized when it is opened, and tried again with better credentials when it is refused.
+//! Tests of WebSocket authorization: on opening, and a retry with new credentials after a refusal.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ use url::Url;
 
 use crate::world::client;
 
-/// Has a new token after each refusal, twice, and writes down what it is asked.
+/// Provides a new token after each refusal, twice, and records the requests.
 #[derive(Debug, Default)]
 struct Counting(Mutex<Vec<String>>);
 

@@ -1,4 +1,4 @@
-//! A server that wants more scopes for one thing than for another.
+//! Tests of servers that require more scopes for some requests.
 
 use switchboard::internal::auth::{AuthSettings, Verdict};
 use switchboard::{CallError, RequestError};
@@ -10,7 +10,7 @@ fn wants_more(error: &CallError) -> bool {
     matches!(error, CallError::Request { error: RequestError::Refused(refusal), .. } if refusal.wants_more_scope())
 }
 
-/// The scopes that an authorization URL asks for.
+/// The scopes in an authorization URL.
 async fn asked(world: &World, settings: AuthSettings) -> String {
     let start = world.begin(&world.server(settings)).await.unwrap();
     let mut pairs = start.authorization_url.query_pairs();
@@ -34,16 +34,16 @@ async fn a_login_asks_for_what_was_agreed_to_and_for_what_is_wanted_now() {
         error.hint().as_deref(),
         Some("log in to the server again to grant more scopes")
     );
-    // What else the server offers stays usable meanwhile.
+    // The rest of the server stays usable.
     assert_eq!(state(&host), "connected");
-    // Another process, which has heard nothing, knows from the vault what is wanted.
+    // Another process finds the required scopes in the vault.
     assert_eq!(asked(&world, AuthSettings::default()).await, "read write");
     world.log_in(&server).await.unwrap();
     call(&host)
         .await
         .expect("the live connection has the new token");
     host.shutdown().await;
-    // The next login asks for no less, unless the entry says what to ask for.
+    // The next login requests the same scopes, unless the entry configures them.
     assert_eq!(asked(&world, AuthSettings::default()).await, "read write");
     let own = AuthSettings {
         scopes: vec!["own".to_owned()],
@@ -67,7 +67,7 @@ async fn a_server_that_is_never_content_is_not_asked_for_ever() {
         assert!(wants_more(&error), "{error}");
         world.log_in(&server).await.unwrap();
     }
-    // One call, and one more with the tokens of the login before it: no request is repeated beyond that.
+    // One call, and one retry with the tokens of the previous login: no further repetitions.
     assert!(world.seen("mcp POST /mcp").len() - before <= 2 * 3);
     let oauth = world.oauth(&server);
     let shown = credentials(&world, &oauth).await;

@@ -1,7 +1,7 @@
-//! A server behind authorization and its authorization server, both on loopback, both as the test wants them.
+//! A scripted protected server and its authorization server, both on loopback.
 //!
 //! The authorization server is strict where a client could be careless: it verifies PKCE, resources, clients and proofs
-//! of possession, gives each refresh token once, and revokes the whole family when one comes back.
+//! of possession, issues each refresh token once, and revokes the whole family on reuse.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -30,39 +30,39 @@ use crate::proof;
 /// Where the callback goes.
 pub(crate) const REDIRECT_URI: &str = "http://127.0.0.1:4000/callback";
 
-/// Both servers; dropping it ends them.
+/// Both servers; dropping it stops them.
 pub(crate) struct World {
     pub(crate) vault: Arc<MemoryVault>,
     pub(crate) issuer: String,
     pub(crate) resource: Url,
-    /// Made once, since it reads the certificates of the machine.
+    /// Created once, since it reads the system's certificates.
     pub(crate) client: HttpClient,
     script: Arc<Mutex<Script>>,
     serving: [JoinHandle<()>; 2],
 }
 
-/// How the servers behave, and what they have seen.
+/// The behaviour of the servers, and the requests they have received.
 #[derive(Debug)]
 pub(crate) struct Script {
-    /// Members that replace those of the authorization server's metadata; `null` takes one away.
+    /// Members that replace those of the authorization server's metadata; `null` removes one.
     pub(crate) metadata: Value,
     /// The same for the resource's metadata.
     pub(crate) resource_metadata: Value,
-    /// Answers in place of the usual ones, by path.
+    /// Scripted responses, by path.
     pub(crate) instead: HashMap<String, Answer>,
-    /// What the resource server says in `WWW-Authenticate`; `{metadata}` stands for the address of its metadata.
+    /// The resource server's `WWW-Authenticate`; `{metadata}` stands for the URL of its metadata.
     pub(crate) challenge: String,
     /// Scopes that a call needs.
     pub(crate) call_scopes: Vec<String>,
-    /// The scope of every token, whatever was asked for.
+    /// The scope of every token, regardless of the request.
     pub(crate) grants: Option<&'static str>,
-    /// Seconds an access token lives; `None` says nothing.
+    /// The lifetime of an access token in seconds; `None` omits it.
     pub(crate) expires_in: Option<u64>,
     pub(crate) gives_refresh_tokens: bool,
-    /// Whether tokens are bound, and the nonces both servers want.
+    /// Whether tokens are bound, and the nonces that both servers require.
     pub(crate) binds: bool,
     pub(crate) nonces: Option<(&'static str, &'static str)>,
-    /// Every request: which server, method and path, and what was sent with it.
+    /// Every request: server, method, path and content.
     pub(crate) seen: Vec<Seen>,
     issuer: String,
     resource: String,
@@ -85,7 +85,7 @@ pub(crate) struct Seen {
     pub(crate) form: HashMap<String, String>,
     pub(crate) headers: HeaderMap,
     pub(crate) body: String,
-    /// What it was answered with.
+    /// The status of the response.
     pub(crate) status: u16,
 }
 
@@ -159,18 +159,18 @@ impl World {
         Arc::clone(&self.vault) as Arc<dyn Vault>
     }
 
-    /// What authorizes requests to the server.
+    /// The authorization of requests to the server.
     pub(crate) fn oauth(&self, server: &ProtectedServer) -> OAuth {
         OAuth::new(server.clone(), self.fetcher(), self.vault())
     }
 
-    /// Begins a login.
+    /// Starts a login.
     pub(crate) async fn begin(&self, server: &ProtectedServer) -> Result<LoginStart, LoginError> {
         let redirect_uri = Url::parse(REDIRECT_URI).expect("an address");
         Login::begin(server.clone(), self.fetcher(), self.vault(), redirect_uri).await
     }
 
-    /// Logs in, with a person who agrees to everything.
+    /// Logs in, with a user who agrees to everything.
     pub(crate) async fn log_in(&self, server: &ProtectedServer) -> Result<(), LoginErrorKind> {
         let start = self.begin(server).await.map_err(|error| error.kind)?;
         let callback = self.agree(&start.authorization_url);
@@ -178,7 +178,7 @@ impl World {
         finished.map_err(|error| error.kind)
     }
 
-    /// What the authorization server would send to the redirect URI.
+    /// The callback that the authorization server would send to the redirect URI.
     pub(crate) fn agree(&self, url: &Url) -> Callback {
         let query: HashMap<String, String> = url.query_pairs().into_owned().collect();
         let given = |name: &str| query.get(name).cloned().unwrap_or_default();
@@ -202,7 +202,7 @@ impl World {
         }
     }
 
-    /// The requests so far whose description begins like this.
+    /// The requests so far whose description starts with `what`.
     pub(crate) fn seen(&self, what: &str) -> Vec<Seen> {
         let script = self.script();
         let seen = script
@@ -212,7 +212,7 @@ impl World {
         seen.cloned().collect()
     }
 
-    /// Makes every access token invalid.
+    /// Invalidates every access token.
     pub(crate) fn expire(&self) {
         self.script().access.clear();
     }
@@ -283,7 +283,7 @@ async fn answer(
 type Refused = (u16, &'static str);
 
 impl Script {
-    /// A word that has not been used before.
+    /// A unique word.
     fn next(&mut self, kind: &str) -> String {
         self.count += 1;
         format!("{kind}-{}", self.count)
@@ -362,7 +362,7 @@ impl Script {
             "refresh_token" => {
                 let token = given("refresh_token");
                 if self.spent.contains(&token) {
-                    // Somebody has it who should not: nobody keeps anything.
+                    // A reused refresh token may be stolen: revoke the whole family.
                     self.refresh = None;
                     self.access.clear();
                 }
@@ -480,13 +480,13 @@ impl Script {
         }
         let has = |wanted: &String| scope.split(' ').any(|one| one == wanted);
         if seen.body.contains("tools/call") && !self.call_scopes.iter().all(has) {
-            // The test's life is as long as the words it needs.
+            // Leaked for a `'static` string; harmless in a test.
             return Err((403, self.call_scopes.join(" ").leak()));
         }
         Ok(())
     }
 
-    /// The thumbprint of the key that a request proves to hold.
+    /// The thumbprint of the key whose possession a request proves.
     fn proof(
         &mut self,
         seen: &Seen,
@@ -520,7 +520,7 @@ const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
-/// The least that a server of the stateless era has to say.
+/// Minimal responses of a server of the stateless era.
 fn speak(body: &str) -> Value {
     let message: Value = serde_json::from_str(body).expect("a message is JSON");
     let result = match message["method"].as_str() {
@@ -562,7 +562,7 @@ fn patched(mut document: Value, patch: &Value) -> Value {
     document
 }
 
-/// Name and secret of basic authentication.
+/// Decodes the name and secret of basic authentication.
 fn basic(value: &str) -> String {
     let encoded = value.strip_prefix("Basic ").unwrap_or_default();
     let decoded = BASE64_STANDARD.decode(encoded).unwrap_or_default();

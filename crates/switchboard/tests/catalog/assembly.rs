@@ -1,4 +1,4 @@
-//! All servers side by side: order, lookup, refusals.
+//! Tests of several servers in one catalog: order, lookup, refusals.
 
 use std::sync::Arc;
 
@@ -98,34 +98,29 @@ fn an_unknown_name_brings_the_nearest_ones() {
     check_unknown(
         &catalog,
         "mcp__github__create_isue",
-        "there is no tool \"mcp__github__create_isue\"",
+        "no tool named \"mcp__github__create_isue\"",
         issue,
     );
     check_unknown(
         &catalog,
         "github/create-issue",
-        "there is no tool \"github/create-issue\"",
+        "no tool named \"github/create-issue\"",
         issue,
     );
     check_unknown(
         &catalog,
         "create_issue",
-        "there is no tool \"create_issue\"",
+        "no tool named \"create_issue\"",
         issue,
     );
     check_unknown(
         &catalog,
         "gihub/create_issue",
-        "there is no tool \"gihub/create_issue\"",
+        "no tool named \"gihub/create_issue\"",
         issue,
     );
-    check_unknown(&catalog, "", "there is no tool \"\"", None);
-    check_unknown(
-        &catalog,
-        "zzz\u{1b}",
-        "there is no tool \"zzz\\u{1b}\"",
-        None,
-    );
+    check_unknown(&catalog, "", "no tool named \"\"", None);
+    check_unknown(&catalog, "zzz\u{1b}", "no tool named \"zzz\\u{1b}\"", None);
     let refused = "is set aside: its name \"Bash\" reads like the built-in tool Bash";
     check_unknown(
         &catalog,

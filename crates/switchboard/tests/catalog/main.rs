@@ -1,4 +1,4 @@
-//! The catalogue from raw pages to what a model sees.
+//! Tests of the catalog, from raw pages to the tools exposed to a model.
 
 #![expect(clippy::expect_used, reason = "tests stop on wrong data")]
 
@@ -15,7 +15,7 @@ use switchboard::internal::catalog::impersonation::KnownServers;
 use switchboard::internal::catalog::{ListLimits, Reach, ServerTools, ToolRules};
 use switchboard::{ServerName, SharedJson};
 
-/// The tools of one server from pages in the form a server sends them.
+/// The tools of one server, from pages as a server sends them.
 fn server_tools(server: &str, pages: &[Value]) -> ServerTools {
     with_rules(server, pages, &ToolRules::default(), Reach::Other)
 }
@@ -33,7 +33,7 @@ fn with_rules(server: &str, pages: &[Value], rules: &ToolRules, reach: Reach) ->
     )
 }
 
-/// A catalogue of servers, configured in this order.
+/// A catalog of servers, configured in this order.
 fn catalog(servers: &[(&str, Value)]) -> Catalog {
     let names: Vec<ServerName> = servers
         .iter()
@@ -49,7 +49,7 @@ fn catalog(servers: &[(&str, Value)]) -> Catalog {
     )
 }
 
-/// The names of the tools that are offered.
+/// The names of the offered tools.
 fn names(tools: &ServerTools) -> Vec<&str> {
     tools
         .tools()
@@ -58,7 +58,7 @@ fn names(tools: &ServerTools) -> Vec<&str> {
         .collect()
 }
 
-/// What is set aside, one line each.
+/// The tools set aside, one line each.
 fn aside(tools: &ServerTools) -> Vec<String> {
     tools.aside().iter().map(ToString::to_string).collect()
 }

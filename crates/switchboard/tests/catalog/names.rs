@@ -1,4 +1,4 @@
-//! Exposed names: always valid, always the same, never shared.
+//! Tests of exposed names: valid, stable, unique.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use switchboard::internal::catalog::exposed::exposed_name;
 
 use super::catalog;
 
-/// Names that come close to one another, and names that are nothing alike.
+/// Similar names, and unrelated ones.
 fn name() -> impl Strategy<Value = String> {
     prop_oneof![
         "[ab_.-]{0,8}",

@@ -1,4 +1,4 @@
-//! Schemas that providers refuse, and what becomes of them.
+//! Tests of repairing schemas that providers reject.
 
 use proptest::prelude::*;
 use serde_json::value::RawValue;
@@ -314,7 +314,7 @@ fn what_is_too_deep_is_cut_and_what_is_too_large_refused() {
     assert!(matches!(examine(&unreadable), Examined::Refused(_)));
 }
 
-/// Schemas of the kinds that are in use, with a little of everything that is wrong.
+/// Schemas of common kinds, with all kinds of errors.
 fn any_schema() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!(true)),

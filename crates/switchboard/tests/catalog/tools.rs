@@ -1,4 +1,4 @@
-//! One server's list: what is offered, what is set aside and why, and what a model is told.
+//! Tests of one server's list: tools offered, tools set aside with the reason, and descriptions for the model.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -391,7 +391,7 @@ proptest! {
     }
 }
 
-/// A text between quotation marks, with whatever makes a difference to how it is looked at.
+/// Quoted text with all characters that affect its sanitization.
 fn any_written_text() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "Reads. ",

@@ -1,4 +1,4 @@
-//! Refusals, oversized answers, broken connections, hostile servers.
+//! Tests of refusals, oversized responses, broken connections and hostile servers.
 
 use std::time::Duration;
 
@@ -92,7 +92,7 @@ async fn a_notification_that_is_refused_is_an_error_of_its_sender() {
     let refusal = error.refusal.expect("a refusal");
     assert_eq!(refusal.body, "no");
 
-    // Whatever a server says to a notification is passed on, and nobody waits for it.
+    // The response to a notification is passed on without waiting for it.
     let (sent, ()) = tokio::join!(link.send(notification()), async {
         let asked = web.next().await;
         asked.reply_json(r#"{"jsonrpc":"2.0","method":"x"}"#);
@@ -134,12 +134,12 @@ async fn an_answer_over_the_limit_fails_its_call_alone() {
     let filler = "x".repeat(LIMIT);
     let large = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"x":"{filler}"}}}}"#);
 
-    // Its length is known beforehand.
+    // With a known length.
     send(&link, request(1)).await;
     web.next().await.reply_json(&large);
     assert_eq!(record.next().await, too_large);
 
-    // It is not.
+    // With an unknown length.
     send(&link, request(1)).await;
     let response = Response::builder().header("content-type", "application/json");
     let chunks = large
@@ -153,7 +153,7 @@ async fn an_answer_over_the_limit_fails_its_call_alone() {
         .reply(response.body(body).expect("a response"));
     assert_eq!(record.next().await, too_large);
 
-    // It is an event.
+    // In an event.
     send(&link, request(1)).await;
     let events = web.next().await.reply_stream();
     events.event(&format!(
@@ -171,7 +171,7 @@ async fn an_answer_over_the_limit_fails_its_call_alone() {
     assert_eq!(record.next().await, too_large);
     events.abandoned().await;
 
-    // An endless one is given up as soon as that is clear.
+    // An endless body is aborted at the limit.
     send(&link, request(1)).await;
     let events = web.next().await.reply_stream();
     events.write("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"");
@@ -181,7 +181,7 @@ async fn an_answer_over_the_limit_fails_its_call_alone() {
     events.write("\"}\n\n");
     assert_eq!(record.next().await, too_large);
 
-    // Just within the limit all is well.
+    // A body exactly at the limit is accepted.
     let rest = LIMIT - r#"{"jsonrpc":"2.0","id":1,"result":{"x":""}}"#.len();
     let exact = format!(
         r#"{{"jsonrpc":"2.0","id":1,"result":{{"x":"{}"}}}}"#,
@@ -216,7 +216,7 @@ async fn a_compressed_answer_is_not_unpacked() {
     );
 }
 
-/// A server that reads a request and then writes these bytes, and closes unless it is to hang.
+/// A server that reads a request, writes these bytes, and then closes the connection or hangs.
 async fn raw_server(bytes: &'static [u8], hangs: bool) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -326,7 +326,7 @@ async fn what_keeps_a_request_from_the_server_is_told_apart() {
         format!("not sent: Refused: the connection to {closed} was refused"),
     )
     .await;
-    // A label that is too long is refused by the resolver itself, without any network.
+    // The resolver itself rejects a label that is too long, without network access.
     let name = format!("{}.invalid", "a".repeat(64));
     check(
         RemoteServer::new(format!("http://{name}:1/")),

@@ -1,4 +1,4 @@
-//! The older HTTP+SSE transport.
+//! Tests of the legacy HTTP+SSE transport.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn server(web: &Web) -> RemoteServer {
     server
 }
 
-/// Connects to a server that does `script` with the first request.
+/// Connects to a server that runs `script` with the first request.
 async fn connect<T>(
     web: &mut Web,
     script: impl FnOnce(Asked) -> T,
@@ -70,7 +70,7 @@ async fn messages_go_to_the_endpoint_and_answers_come_on_the_stream() {
     });
     sent.expect("it was taken");
 
-    // A server that answers in the POST's body is understood, too.
+    // A response in the POST's body is accepted, too.
     send(&link, request(2)).await;
     web.next().await.reply_json(&answer(2));
     assert_eq!(record.next().await, frame(&answer(2)));

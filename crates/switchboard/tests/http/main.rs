@@ -1,4 +1,4 @@
-//! Servers reached over HTTP: both eras, the older transport, and what can go wrong.
+//! Tests of servers over HTTP: both eras, the legacy transport, and failures.
 
 #![expect(
     clippy::expect_used,
@@ -42,7 +42,7 @@ async fn connect_with(client: &HttpClient, server: RemoteServer) -> (Arc<dyn Lin
     (link, record)
 }
 
-/// A link in a session of the stateful era, whose server has no stream of its own messages.
+/// A link in a session of the stateful era, without a server-initiated stream.
 async fn in_session(web: &mut Web) -> (Arc<dyn Link>, Record) {
     let (link, mut record) = connect(server_at(web.address)).await;
     send(&link, network::request(0)).await;
@@ -58,7 +58,7 @@ async fn in_session(web: &mut Web) -> (Arc<dyn Link>, Record) {
     (link, record)
 }
 
-/// A request in the manner of the stateless era.
+/// A request of the stateless era.
 fn stateless_request(id: u64) -> Outgoing {
     let header = |name: &'static str, value: &str| Header {
         name: name.into(),

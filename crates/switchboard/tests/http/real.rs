@@ -1,4 +1,4 @@
-//! Against a server that others wrote: rmcp's, in both eras.
+//! Tests against a third-party server: rmcp, in both eras.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Streams that end early, and the stream of the server's own messages.
+//! Tests of streams that end early, and of the server-initiated stream.
 
 use axum::http::Method;
 use switchboard_protocol::Revision;
@@ -54,7 +54,7 @@ async fn a_server_may_close_a_stream_to_be_asked_again() {
     }
     let asked = web.next().await;
     assert_resumes(&asked, "p-10");
-    // Trouble on the way is no reason to give up, and the answer may even be plain JSON.
+    // A failed attempt is retried, and the response may even be plain JSON.
     asked.reply_with(503, "", "");
     let asked = web.next().await;
     assert_resumes(&asked, "p-10");
@@ -82,7 +82,7 @@ async fn a_stream_that_cannot_be_taken_up_again_has_lost_its_request() {
             failed(1, &format!("lost: Protocol: {reason}"))
         );
     }
-    // Without an id, and in the stateless era even with one, there is nothing to take up.
+    // Without an event ID, or in the stateless era, a stream cannot be resumed.
     let ended = failed(
         1,
         "lost: Closed: the server ended the stream without an answer",
@@ -135,7 +135,7 @@ async fn the_servers_own_stream_comes_back() {
     asked.reply_with(502, "", "");
     let asked = web.next().await;
     assert_eq!(asked.header("last-event-id"), Some("g-1"));
-    // Too old to go on from: then from now on.
+    // The event ID is too old to resume from: start from now.
     asked.reply_with(400, "", "");
     let asked = web.next().await;
     assert_eq!(asked.header("last-event-id"), None);
@@ -144,7 +144,7 @@ async fn the_servers_own_stream_comes_back() {
     assert_eq!(record.next().await, frame(r#"{"n":2}"#));
     drop(events);
 
-    // A server that takes it away for good is left alone, and the link lives on.
+    // A server that drops the stream permanently is not asked again, and the link stays open.
     web.next().await.reply_with(405, "", "");
     send(&link, request(1)).await;
     web.next().await.reply_json(&answer(1));

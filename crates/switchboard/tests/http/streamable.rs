@@ -1,4 +1,4 @@
-//! Streamable HTTP as it should be.
+//! Tests of Streamable HTTP with well-behaved servers.
 
 use axum::body::Body;
 use axum::http::{Method, Response};
@@ -261,7 +261,7 @@ async fn an_abandoned_request_closes_its_stream() {
         assert_eq!(link.abandon(1), told);
         events.abandoned().await;
     }
-    // Before the head of the answer has come, too.
+    // Also before the response headers.
     send(&link, request(2)).await;
     let asked = web.next().await;
     assert_eq!(link.abandon(2), Abandoned::NotTold);
@@ -294,13 +294,13 @@ async fn an_answer_on_the_wrong_stream_is_an_answer() {
     own.event("{}");
     assert_eq!(record.next().await, frame("{}"));
 
-    // Accepted, and answered elsewhere.
+    // Accepted, and answered on another stream.
     send(&link, request(1)).await;
     web.next().await.accept();
     own.event(&answer(1));
     assert_eq!(record.next().await, frame(&answer(1)));
 
-    // A stream of its own, and answered elsewhere.
+    // A separate stream, and answered on another one.
     send(&link, request(2)).await;
     let events = web.next().await.reply_stream();
     events.event("{}");
@@ -352,7 +352,7 @@ async fn redirects_stay_inside_the_origin_and_keep_the_body() {
             failed(1, &format!("refused 307 {location} <>"))
         );
     }
-    // Round and round.
+    // A redirect loop.
     send(&link, request(1)).await;
     for _ in 0..6 {
         web.next().await.reply(redirect(307, "/mcp"));
@@ -388,7 +388,7 @@ async fn the_headers_helper_runs_before_the_first_request_and_after_a_401() {
         assert_eq!(asked.header("x-other"), Some("o"));
         asked.reply_with(401, "", "");
     }
-    // Both are asked again, with the outcome of one run.
+    // Both are retried, with the outcome of a single run.
     for _ in 0..2 {
         let asked = web.next().await;
         assert_eq!(asked.header("x-turn"), Some("2"));

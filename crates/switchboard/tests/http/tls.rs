@@ -1,4 +1,4 @@
-//! TLS: HTTP/2, trust, and mix-ups of the scheme.
+//! Tests of TLS: HTTP/2, trust, and mismatched schemes.
 
 use axum::http::Version;
 use switchboard::internal::transport::http::{HttpClient, HttpSettings, RemoteServer};
@@ -29,7 +29,7 @@ async fn requests_share_one_connection_over_http_2() {
         asked.reply_json(&answer(id));
         assert_eq!(record.next().await, frame(&answer(id)));
     }
-    // Giving up one stream leaves the others alone.
+    // Cancelling one stream does not affect the others.
     send(&link, request(20)).await;
     let given_up = web.next().await;
     send(&link, request(21)).await;

@@ -1,4 +1,4 @@
-//! A client of raw messages on an in-process link, with all it receives recorded.
+//! A client that sends raw messages over an in-process link, and records all responses.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,7 +21,6 @@ pub(crate) fn initialize(version: &str, capabilities: &str) -> String {
     )
 }
 
-/// A message to send.
 pub(crate) fn outgoing(text: &str) -> Outgoing {
     Outgoing {
         payload: text.as_bytes().to_vec(),
@@ -64,23 +63,22 @@ impl Inbound for Recorder {
     }
 }
 
-/// The client.
 pub(crate) struct Client {
     link: Option<Arc<dyn Link>>,
     frames: mpsc::UnboundedReceiver<String>,
     recorder: Arc<Recorder>,
     service: Arc<dyn Service>,
-    /// How many held the service before there was a link.
+    /// The number of references to the service before the link was created.
     holders: usize,
 }
 
 impl Client {
-    /// A client of this service alone.
+    /// A client with its own service.
     pub(crate) async fn connect(service: impl Service) -> Self {
         Self::connect_to(Arc::new(service)).await
     }
 
-    /// A client of this service alone, after the handshake.
+    /// A client with its own service, after the handshake.
     pub(crate) async fn greet(service: impl Service, version: &str, capabilities: &str) -> Self {
         let mut client = Self::connect(service).await;
         client.send(&initialize(version, capabilities)).await;
@@ -88,7 +86,7 @@ impl Client {
         client
     }
 
-    /// A client of a service that others share.
+    /// A client of a shared service.
     pub(crate) async fn connect_to(service: Arc<dyn Service>) -> Self {
         let (sender, frames) = mpsc::unbounded_channel();
         let recorder = Arc::new(Recorder {
@@ -109,7 +107,6 @@ impl Client {
         }
     }
 
-    /// The link.
     pub(crate) fn link(&self) -> &dyn Link {
         self.link.as_deref().expect("the link is there")
     }
@@ -124,12 +121,11 @@ impl Client {
         self.link = None;
     }
 
-    /// Sends a message.
     pub(crate) async fn send(&self, text: &str) {
         self.try_send(text).await.expect("sends");
     }
 
-    /// Sends a message, which may fail.
+    /// Sends a message; returns the error.
     pub(crate) async fn try_send(&self, text: &str) -> Result<(), TransportError> {
         self.link().send(outgoing(text)).await
     }
@@ -142,12 +138,10 @@ impl Client {
         .await;
     }
 
-    /// The next frame.
     pub(crate) async fn next(&mut self) -> String {
         self.frames.recv().await.expect("a frame")
     }
 
-    /// The next frames.
     pub(crate) async fn take(&mut self, count: usize) -> Vec<String> {
         let mut frames = Vec::new();
         for _ in 0..count {
@@ -156,24 +150,25 @@ impl Client {
         frames
     }
 
-    /// The frames that have come by now.
+    /// All frames received so far.
     pub(crate) fn rest(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.frames.try_recv().ok()).collect()
     }
 
-    /// Closes the link, and asserts that nothing else had come, that it ended once, and that nothing is left of it.
+    /// Closes the link, and asserts that no other frames were received, that it closed once, and that everything was
+    /// released.
     pub(crate) async fn end(mut self) {
         self.link().close().await;
         assert_eq!(self.closed().await, Closed::ByUs);
         self.drop_link();
         assert_eq!(self.rest(), Vec::<String>::new());
-        // What runs holds the service, so whoever else holds it now did so before.
+        // Running tasks hold references to the service; wait until only the earlier ones are left.
         while Arc::strong_count(&self.service) > self.holders {
             tokio::task::yield_now().await;
         }
     }
 
-    /// How the link ended, once it has; more than once is a fault.
+    /// Waits for the reason the link closed; panics if it closed more than once.
     pub(crate) async fn closed(&self) -> Closed {
         self.recorder.closing.notified().await;
         let closed = self

@@ -1,4 +1,4 @@
-//! What the tests of network transports share: an inbound that records, and servers that do as they are told.
+//! Shared by the tests of network transports: a recording inbound, and scripted servers.
 
 use std::fmt::Write as _;
 use std::future::Future;
@@ -15,10 +15,10 @@ use switchboard_protocol::Era;
 use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 
-/// Longer than anything here takes, shorter than anybody's patience.
+/// The timeout of every wait, longer than any test takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The limit on size that the tests' clients have.
+/// The size limit of the tests' clients.
 pub(crate) const LIMIT: usize = 64 * 1024;
 
 /// One call of an inbound.
@@ -35,10 +35,10 @@ pub(crate) fn frame(text: &str) -> Event {
     Event::Frame(text.to_owned())
 }
 
-/// An inbound that writes everything down.
+/// An inbound that records all calls.
 pub(crate) struct Recorder(mpsc::UnboundedSender<Event>);
 
-/// What an inbound has written down.
+/// The recorded calls.
 pub(crate) struct Record(mpsc::UnboundedReceiver<Event>);
 
 pub(crate) fn recorder() -> (Arc<dyn Inbound>, Record) {
@@ -52,12 +52,12 @@ impl Record {
         next.expect("the inbound is still there")
     }
 
-    /// Whatever has been written down and not looked at.
+    /// All recorded calls not yet taken.
     pub(crate) fn rest(&mut self) -> Vec<Event> {
         std::iter::from_fn(|| self.0.try_recv().ok()).collect()
     }
 
-    /// Waits until the inbound itself is dropped, which means that nothing holds the link any longer.
+    /// Waits until the inbound is dropped, which means that the link is released.
     pub(crate) async fn end(mut self) -> Vec<Event> {
         let mut rest = Vec::new();
         while let Some(event) = within(self.0.recv()).await {
@@ -90,7 +90,7 @@ impl Inbound for Recorder {
     }
 }
 
-/// A failure on one line, every field of it.
+/// Formats all fields of a failure on one line.
 pub(crate) fn render(failure: &RequestFailure) -> String {
     match failure {
         RequestFailure::Refused(refusal) => {
@@ -132,7 +132,7 @@ pub(crate) fn client_with(settings: HttpSettings) -> HttpClient {
     .expect("a client")
 }
 
-/// A request in the manner of the stateful era.
+/// A request of the stateful era.
 pub(crate) fn request(id: u64) -> Outgoing {
     Outgoing {
         payload: format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#).into_bytes(),
@@ -163,16 +163,16 @@ pub(crate) async fn send(link: &Arc<dyn Link>, message: Outgoing) {
 
 /// A TLS server for `localhost` and its certificate, which is its own authority and valid for a hundred years.
 ///
-/// It was made with `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 36500
-/// -subj '/CN=switchboard tests' -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE`; its key
-/// guards nothing.
+/// It was created with `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 36500 -subj
+/// '/CN=switchboard tests' -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE`; its key is
+/// not secret.
 pub(crate) fn certificate(protocols: &[&str]) -> (Vec<u8>, TlsAcceptor) {
     let certificate = include_bytes!("localhost.cert.der").to_vec();
     let key = include_bytes!("localhost.key.der").to_vec();
     acceptor(certificate, key, protocols)
 }
 
-/// The same, with a certificate that says of itself that it is an authority, as the usual commands make them.
+/// The same, with a certificate that is its own CA, as common commands create it.
 pub(crate) fn self_signed() -> (Vec<u8>, TlsAcceptor) {
     let certificate = include_bytes!("self_signed.cert.der").to_vec();
     let key = include_bytes!("self_signed.key.der").to_vec();
@@ -197,7 +197,7 @@ fn acceptor(certificate: Vec<u8>, key: Vec<u8>, protocols: &[&str]) -> (Vec<u8>,
     (certificate, TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Fails a test that waits for something that does not come.
+/// Panics if the future does not complete in time.
 pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future)
         .await

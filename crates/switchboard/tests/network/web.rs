@@ -1,4 +1,4 @@
-//! A web server whose answers are written by the test, request by request.
+//! A web server whose responses the test writes, request by request.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -21,14 +21,14 @@ use tokio_rustls::server::TlsStream;
 
 use crate::network::within;
 
-/// A web server; dropping it ends it.
+/// A web server; dropping it stops it.
 pub(crate) struct Web {
     pub(crate) address: SocketAddr,
     requests: mpsc::UnboundedReceiver<Asked>,
     serving: JoinHandle<()>,
 }
 
-/// A request that waits for its answer.
+/// A request that awaits its response.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) method: Method,
@@ -76,12 +76,12 @@ impl Web {
         }
     }
 
-    /// The next request, whoever made it.
+    /// The next request of any client.
     pub(crate) async fn next(&mut self) -> Asked {
         within(self.requests.recv()).await.expect("a server")
     }
 
-    /// The requests that came and were not looked at, as `METHOD path`.
+    /// The requests not yet taken, as `METHOD path`.
     pub(crate) fn rest(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.requests.try_recv().ok())
             .map(|asked| format!("{} {}", asked.method, asked.path))
@@ -105,7 +105,7 @@ impl Asked {
         self.reply.send(response).expect("the client is there");
     }
 
-    /// Answers with a body of this type.
+    /// Responds with a body of this type.
     pub(crate) fn reply_with(self, status: u16, content_type: &str, body: &str) {
         let mut response = Response::builder().status(status);
         if !content_type.is_empty() {
@@ -126,7 +126,7 @@ impl Asked {
         self.reply_with(202, "", "");
     }
 
-    /// Answers with a stream of events that the test goes on writing.
+    /// Responds with an event stream that the test continues to write.
     pub(crate) fn reply_stream(self) -> Events {
         let (chunks, receiver) = mpsc::unbounded_channel();
         let (guard, dropped) = oneshot::channel();
@@ -141,13 +141,13 @@ impl Asked {
         Events { chunks, dropped }
     }
 
-    /// Waits until the client has given the request up.
+    /// Waits until the client cancels the request.
     pub(crate) async fn abandoned(mut self) {
         within(self.reply.closed()).await;
     }
 }
 
-/// The writing end of a stream of events; dropping it ends the stream.
+/// The writing end of an event stream; dropping it ends the stream.
 pub(crate) struct Events {
     chunks: mpsc::UnboundedSender<Bytes>,
     dropped: oneshot::Receiver<()>,
@@ -197,7 +197,7 @@ async fn ask(
         body: String::from_utf8_lossy(&body).into_owned(),
         reply,
     });
-    // A test that drops a request without an answer leaves the client waiting.
+    // A request dropped without a response leaves the client waiting.
     match answer.await {
         Ok(response) => response,
         Err(_) => std::future::pending().await,

@@ -1,4 +1,4 @@
-//! `PermissionGate` in a host: an in-process server, rules, a person, hooks, and the audit log.
+//! Tests of `PermissionGate` in a host: an in-process server, rules, a user, hooks, and the audit log.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 
 use crate::machine::{raw, user_engine};
 
-/// A host with the workspace server, its gate, and what was written down.
+/// A host with the workspace server, its gate and its audit log.
 struct Lab {
     host: Host,
     gate: Arc<PermissionGate>,
@@ -33,13 +33,13 @@ struct Lab {
     folder: tempfile::TempDir,
 }
 
-/// What a person answers, in turn, and what they were asked.
+/// The scripted answers of a user, and the prompts received.
 #[derive(Default)]
 struct Person {
     answers: Mutex<Vec<PromptAnswer>>,
     asked: AtomicUsize,
     remembered: Mutex<Vec<(NewRule, GrantPlace)>>,
-    /// What was offered with the last question.
+    /// The offers of the last prompt.
     offered: Mutex<Vec<Offer>>,
     silent: Option<Notify>,
 }
@@ -116,7 +116,7 @@ impl Lab {
         }
     }
 
-    /// Reads a file through the host: its text, or why not.
+    /// Reads a file through the host. Returns its text, or the reason for the refusal.
     async fn read(&self, server: &str, path: &str) -> Result<String, String> {
         let request = CallRequest {
             tool: format!("{server}/read_file"),
@@ -136,7 +136,7 @@ impl Lab {
         }
     }
 
-    /// What was written down: the decision, why, and what came of it.
+    /// The audit entries: decision, reason and outcome.
     async fn written(&self) -> Vec<(String, String, String)> {
         self.audit.flush().await;
         let entries = self.store.read_log(LOG, LogQuery::default()).await;
@@ -170,7 +170,7 @@ fn person(answers: &[PromptAnswer]) -> Arc<Person> {
     })
 }
 
-/// Yes, and from now on: the exact call, or the tool, there.
+/// Allows the call, and grants an offer for a place.
 fn grant(offer: usize, place: GrantPlace) -> PromptAnswer {
     PromptAnswer::Grant { offer, place }
 }
@@ -192,15 +192,15 @@ async fn a_persons_answers_are_kept_to() {
         assert_eq!(lab.read("workspace", "a.txt").await, Ok("hello".into()));
     }
     assert_eq!(person.asked.load(Ordering::Relaxed), 3);
-    // A server that is trusted to say that its tool is read-only needs nobody.
+    // A trusted server's read-only tool needs no prompt.
     assert_eq!(lab.read("trusted", "a.txt").await, Ok("hello".into()));
-    // Rules that come later ask for themselves: what was granted was the default's question.
+    // Later rules prompt on their own: the grant answered the prompt of the default.
     let rule = "[[permissions.rules]]\ntool = 'mcp__workspace'\naction = 'ask'\n";
     lab.gate.set_engine(user_engine(rule, Policy::agent()));
     let always = grant(TOOL, GrantPlace::User);
     person.answers.lock().expect("answers").push(always);
     assert_eq!(lab.read("workspace", "a.txt").await, Ok("hello".into()));
-    // Where a rule asks, none is written that could not overrule it.
+    // No rule is written for the prompt of a rule, which it could not override.
     assert!(person.remembered.lock().expect("rules").is_empty());
     assert_eq!(
         lines(&lab.written().await),
@@ -236,7 +236,7 @@ async fn a_grant_covers_what_it_says_and_nothing_else() {
         "read_file of workspace, with any arguments",
     ];
     assert_eq!(words, expected);
-    // Other arguments ask again; the whole tool can be granted, too.
+    // Other arguments prompt again; the whole tool can be granted, too.
     lab.read("workspace", "b.txt").await.expect_err("a refusal");
     let tool = grant(TOOL, GrantPlace::Session);
     person.answers.lock().expect("answers").push(tool);
@@ -244,7 +244,7 @@ async fn a_grant_covers_what_it_says_and_nothing_else() {
         lab.read("workspace", path).await.expect("a file");
     }
     assert_eq!(person.asked.load(Ordering::Relaxed), 3);
-    // It was granted for one server, not for another with the same tool.
+    // The grant does not cover the same tool of another server.
     lab.gate.set_engine(user_engine("", Policy::agent()));
     person
         .answers
@@ -269,7 +269,7 @@ async fn an_answer_for_good_writes_one_narrow_rule_and_ends_with_it() {
         lines(&lab.written().await),
         ["change allow ", "ask person done", "ask person done"]
     );
-    // As the file says it, it holds; for other arguments it does not.
+    // The rule in the file covers the same arguments and no others.
     let written = "[[permissions.rules]]\ntool = 'mcp__workspace__read_file'\naction = 'allow'\nexact_arguments = '{\"path\":\"a.txt\"}'\n";
     lab.gate.set_engine(user_engine(written, Policy::agent()));
     assert_eq!(lab.read("workspace", "a.txt").await, Ok("hello".into()));
@@ -279,7 +279,7 @@ async fn an_answer_for_good_writes_one_narrow_rule_and_ends_with_it() {
         .expect("answers")
         .push(PromptAnswer::No);
     lab.read("workspace", "b.txt").await.expect_err("a refusal");
-    // Deleted from the file, it is revoked.
+    // Deleting it from the file revokes it.
     lab.gate.set_engine(user_engine("", Policy::agent()));
     person
         .answers
@@ -299,7 +299,7 @@ async fn what_could_not_be_shown_is_not_approved() {
     assert_eq!(lines(&lab.written().await), ["deny no-answer refused"]);
 }
 
-/// The offers for a call of a built-in tool: a name, the words, and the rule for a file.
+/// The offers for a call of a built-in tool: name, text, and condition of the file rule.
 fn offers(tool: &str, arguments: &str) -> Vec<(&'static str, String, Option<NewCondition>)> {
     let person = person(&[PromptAnswer::No]);
     let gate = PermissionGate::new(user_engine("", Policy::agent()))
@@ -357,7 +357,7 @@ fn offers_are_narrow_and_say_so() {
     // A secret is not written to a file.
     let secret = offers("Bash", r#"{"command": "TOKEN=abc deploy"}"#);
     assert_eq!(secret, [("call", "this command line".to_owned(), None)]);
-    // Nobody knows which of the two is run.
+    // It is ambiguous which of the two is run.
     assert_eq!(
         offers("Bash", r#"{"command": "ls", "command": "rm x"}"#),
         []
@@ -399,7 +399,7 @@ async fn with_nobody_to_ask_the_answer_is_no() {
     let reason = lab.read("workspace", "a.txt").await.expect_err("a refusal");
     assert_eq!(
         reason,
-        "it needs consent, and there is nobody to ask: no rule matches"
+        "it needs approval, and no prompt is available: no rule matches"
     );
     assert_eq!(lines(&lab.written().await), ["deny unattended refused"]);
 }
@@ -415,7 +415,7 @@ async fn a_question_that_is_taken_back_is_written_down() {
         _ = lab.read("workspace", "a.txt") => panic!("nobody answered"),
         () = person.silent.as_ref().expect("a mark").notified() => {}
     }
-    assert_eq!(lines(&lab.written().await), ["deny no-answer called-off"]);
+    assert_eq!(lines(&lab.written().await), ["deny no-answer cancelled"]);
 }
 
 #[tokio::test]
@@ -456,7 +456,7 @@ async fn hooks_change_arguments_and_what_they_change_is_decided_again() {
     let lab = Lab::new(&deny, hooks(), None).await;
     let reason = lab.read("workspace", "a.txt").await.expect_err("a refusal");
     assert!(reason.starts_with("the rule \"mcp__*\" at "), "{reason}");
-    // Arguments that no longer fit are not sent.
+    // Arguments that no longer match the schema are not sent.
     let spoil = |_: &HookInput<'_>| HookAnswer {
         arguments: Some(raw(r#"{"path": 5}"#)),
         ..HookAnswer::default()
@@ -467,7 +467,7 @@ async fn hooks_change_arguments_and_what_they_change_is_decided_again() {
         reason.starts_with("a hook changed the arguments, and they no longer fit"),
         "{reason}"
     );
-    // A tool that the hook is not about is not touched.
+    // A tool that the hook does not cover is not affected.
     assert_eq!(lab.read("trusted", "a.txt").await, Ok("hello".into()));
 }
 
@@ -526,14 +526,14 @@ async fn hooks_see_results_and_may_change_or_withhold_them() {
 #[tokio::test]
 async fn an_agent_cannot_edit_our_own_files_whatever_is_allowed() {
     let lab = Lab::new(ALLOW, Vec::new(), None).await;
-    // The server is not known to be read-only, so it is not let near them.
+    // The server is not known to be read-only, so it is denied.
     let project = "/nowhere/project/.mcp.json";
     let reason = lab.read("workspace", project).await.expect_err("a refusal");
     let expected = "no tool may change Switchboard's own files";
     assert!(reason.starts_with(expected), "{reason}");
-    // What is trusted to change nothing may look; the workspace itself then says that it is elsewhere.
+    // A tool trusted to be read-only may read; the workspace itself then rejects the path.
     assert!(lab.read("trusted", project).await.is_ok());
-    // At the configuration, which may have keys in it, nothing may.
+    // No tool may read the configuration, which may contain keys.
     let own = "/nowhere/home/.config/switchboard/mcp.toml";
     for server in ["workspace", "trusted"] {
         let reason = lab.read(server, own).await.expect_err("a refusal");
@@ -599,7 +599,7 @@ async fn calls_that_fail_before_they_are_decided_about_are_written_down() {
             .next()
             .expect("an entry");
         let text = std::str::from_utf8(&newest.value).expect("text");
-        // Not a word of what was written.
+        // No part of the arguments is recorded.
         assert!(!text.contains("hunter2"), "{text}");
         let mut entry: Value = serde_json::from_str(text).expect("JSON");
         for (key, _) in expected.as_object().expect("an object") {
@@ -624,7 +624,7 @@ async fn calls_that_fail_before_they_are_decided_about_are_written_down() {
         }),
     )
     .await;
-    // A name may be anything, and anything is not kept.
+    // A name of any length and content is not stored.
     check(
         "x".repeat(1 << 20),
         json!({}),

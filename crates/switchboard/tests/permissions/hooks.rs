@@ -1,4 +1,4 @@
-//! Hooks that are programs, well and badly behaved.
+//! Tests of hooks that are programs, well and badly behaved.
 #![cfg(unix)]
 
 use std::time::Duration;
@@ -33,7 +33,7 @@ async fn run(hook: &CommandHook) -> Result<HookAnswer, HookError> {
 
 #[tokio::test]
 async fn a_hook_is_told_everything_about_the_call() {
-    // It says back what it was told, as the arguments it wants.
+    // It returns its input as the new arguments.
     let hook = shell(r#"printf '{"arguments": '; cat; printf '}'"#);
     let answer = run(&hook).await.expect("an answer");
     let told: serde_json::Value =
@@ -111,7 +111,7 @@ async fn a_hook_that_hangs_is_ended_with_what_it_started() {
 async fn what_a_hook_leaves_running_holds_nobody_up() {
     let folder = tempfile::tempdir().expect("a folder");
     let mark = folder.path().join("mark");
-    // The one it leaves behind has the pipes, and would hold them for long.
+    // The process it leaves behind holds the pipes, and would keep them open.
     let script = format!(
         "(echo $$ > {0}; exec sleep 600) & while ! [ -s {0} ]; do :; done; echo '{{}}'",
         mark.display()
@@ -124,7 +124,7 @@ async fn what_a_hook_leaves_running_holds_nobody_up() {
 
 #[tokio::test]
 async fn variables_of_ours_are_withheld() {
-    // Whatever the machine has set, `PATH` is.
+    // `PATH` is set on every machine.
     let script = "test -n \"$PATH\" && test -n \"$SWITCHBOARD_PROJECT_DIR\" && test -z \"$HOME\"";
     let mut hook = shell(script);
     hook.withheld = vec!["HOME".to_owned()];

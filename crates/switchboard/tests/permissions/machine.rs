@@ -1,4 +1,4 @@
-//! A configuration from texts, and an engine from that.
+//! Builds a configuration from texts, and an engine from that.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use switchboard_config::document::Source;
 use switchboard_config::files::{Folders, InMemory};
 use switchboard_config::resolve::{Config, Inputs};
 
-/// Folders of nobody.
+/// Folders that do not exist.
 pub(crate) fn folders() -> Folders {
     Folders {
         home: PathBuf::from("/nowhere/home"),
@@ -19,7 +19,7 @@ pub(crate) fn folders() -> Folders {
     }
 }
 
-/// The configuration of files with these texts, by their places. The project is trusted.
+/// The configuration of files with these texts, by path. The project is trusted.
 pub(crate) fn config(files: &[(&str, &str)]) -> Config {
     let on_disk = files
         .iter()
@@ -49,7 +49,7 @@ pub(crate) fn user_engine(text: &str, policy: Policy) -> Engine {
     engine(&[(USER, text)], policy)
 }
 
-/// A tool as it is written in tests: `server/tool`, or the name of a built-in.
+/// Parses a tool as written in tests: `server/tool`, or the name of a built-in.
 pub(crate) fn with_subject<T>(name: &str, work: impl FnOnce(&Subject<'_>) -> T) -> T {
     match name.split_once('/') {
         Some((server, tool)) => {

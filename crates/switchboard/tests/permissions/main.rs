@@ -1,4 +1,4 @@
-//! Permissions as a host has them: rules from files of all scopes, decided for calls of all kinds.
+//! Tests of permissions in a host: rules from files of all scopes, applied to all kinds of calls.
 
 #![expect(
     clippy::expect_used,

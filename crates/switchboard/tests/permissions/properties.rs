@@ -1,4 +1,4 @@
-//! What holds for all rules and all calls.
+//! Property tests over all rules and calls.
 
 use std::fmt::Write as _;
 
@@ -66,7 +66,7 @@ fn call() -> impl Strategy<Value = (String, String)> {
     (tool, arguments)
 }
 
-/// A file with these rules and two servers whose names are easily mixed up.
+/// A file with these rules and two servers with similar names.
 fn file(rules: &[RuleText]) -> String {
     let mut text =
         String::from("[mcp_servers.a]\ncommand = 'x'\n[mcp_servers.a__b]\ncommand = 'y'\n");
@@ -91,7 +91,7 @@ fn decide(rules: &[RuleText], (tool, arguments): &(String, String)) -> Permissio
     let arguments = raw(arguments);
     with_subject(tool, |subject| {
         let decision = engine.decide(subject, Some(&arguments)).permission;
-        // Whoever is asked twice says the same twice, and explains just that.
+        // Deciding twice gives the same result, and the explanation matches it.
         assert_eq!(
             decision,
             engine.decide(subject, Some(&arguments)).permission
@@ -140,7 +140,7 @@ proptest! {
     }
 }
 
-/// Whether a rule alone decides about a call.
+/// Whether a rule on its own decides about a call.
 fn is_covered(rule: &RuleText, (tool, arguments): &(String, String)) -> bool {
     let engine = user_engine(&file(std::slice::from_ref(rule)), Policy::agent());
     let arguments = raw(arguments);

@@ -1,4 +1,4 @@
-//! Which rule decides about which call: a table.
+//! Table tests of which rule decides about a call.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use switchboard::permissions::{Because, Policy};
 
 use crate::machine::{ENTERPRISE, LOCAL, PROJECT, USER, engine, raw, user_engine, with_subject};
 
-/// Rules in short: `action pattern` each, with `argument test value` after it where it has a condition.
+/// Expands short rules: `action pattern`, optionally followed by a condition `argument test value`.
 fn rules(lines: &[&str]) -> String {
     let mut text = String::new();
     for line in lines {
@@ -28,7 +28,7 @@ fn rules(lines: &[&str]) -> String {
     text
 }
 
-/// Servers that are configured, whatever they are.
+/// Configured servers.
 const SERVERS: &str = "
 [mcp_servers.github]
 command = 'x'
@@ -47,7 +47,7 @@ command = 'f'
 tools = { delete = { permission = 'deny' }, read = { permission = 'allow' }, write = { permission = 'ask' } }
 ";
 
-/// The decision about a call, and the line of the rule that makes it: counted from one, zero if none does.
+/// Checks the decision about a call, and the number of the deciding rule: counted from one, zero if none.
 #[track_caller]
 fn check(lines: &[&str], call: &str, expected: (&str, usize)) {
     let (tool, arguments) = call.split_once(' ').unwrap_or((call, "{}"));
@@ -57,7 +57,7 @@ fn check(lines: &[&str], call: &str, expected: (&str, usize)) {
     let found = with_subject(tool, |subject| {
         let explanation = engine.explain(subject, Some(&arguments));
         let line = explanation.rule.map_or(0, |rule| {
-            // The header of the rule's table is where it begins; an entry's rule has none.
+            // A rule starts at the header of its table; a rule in a server's entry has none.
             let start = rule.origin.position().line;
             let mut lines = text.lines().take(start).collect::<Vec<_>>().into_iter();
             let headers = lines
@@ -73,7 +73,7 @@ fn check(lines: &[&str], call: &str, expected: (&str, usize)) {
 
 #[test]
 fn names_and_globs() {
-    // A bare server is the whole server, and no other.
+    // A bare server name covers the whole server, and no other.
     check(&["allow mcp__github"], "github/create_issue", ("allow", 1));
     check(&["allow mcp__github"], "git/log", ("ask", 0));
     check(&["allow mcp__git"], "github/create_issue", ("ask", 0));
@@ -117,7 +117,7 @@ fn names_and_globs() {
     check(&["allow mcp__git*"], "github/x", ("allow", 1));
     check(&["allow mcp__git*"], "git/x", ("allow", 1));
     check(&["allow mcp__git*__get_*"], "github/get_x", ("allow", 1));
-    // A tool's own name cannot stand in for another server's part.
+    // A tool's own name cannot match another server's part.
     check(
         &["allow mcp__git*__get_*"],
         "github/delete__get_x",
@@ -144,12 +144,12 @@ fn names_and_globs() {
 #[test]
 fn servers_with_separators_in_their_names() {
     check(&["allow mcp__a__b"], "a/b", ("allow", 1));
-    // It can be the name of one tool, so it allows no whole server.
+    // It may denote a single tool, so it does not allow a whole server.
     check(&["allow mcp__a__b"], "a__b/anything", ("ask", 0));
     check(&["deny mcp__a__b"], "a/b", ("deny", 1));
     check(&["deny mcp__a__b"], "a__b/anything", ("deny", 1));
     check(&["allow mcp__a__b__*"], "a__b/anything", ("allow", 1));
-    // A server named `a` must not be able to call a tool `b__x` and have what `a__b` was given.
+    // A server named `a` must not gain the permissions of `a__b` by naming a tool `b__x`.
     check(&["allow mcp__a__b__*"], "a/b__x", ("ask", 0));
     check(&["allow mcp__a__b__get"], "a/b__get", ("ask", 0));
     check(&["allow mcp__a__b__get"], "a__b/get", ("allow", 1));
@@ -163,7 +163,7 @@ fn servers_with_separators_in_their_names() {
 
 #[test]
 fn case_and_characters() {
-    // What allows is meant as written; what denies is meant however it is written.
+    // Allow rules are literal; deny rules ignore spelling differences.
     check(&["allow mcp__GitHub__*"], "github/x", ("ask", 0));
     check(&["deny mcp__GitHub__*"], "github/x", ("deny", 1));
     check(&["deny MCP__github"], "github/x", ("deny", 1));
@@ -235,7 +235,7 @@ fn the_strictest_rule_decides_whatever_the_order() {
 
 #[test]
 fn of_several_conditional_rules_the_strictest_that_holds_decides() {
-    // Each rule alone, each pair in both orders, and all three: every rule has a condition, and all of them hold.
+    // Each rule alone, each pair in both orders, and all three: every rule has a condition that holds.
     let actions = ["allow", "ask", "deny"];
     let condition = |action: &str, kind: usize| {
         let conditions = [
@@ -259,11 +259,11 @@ fn of_several_conditional_rules_the_strictest_that_holds_decides() {
                     (first, 1)
                 };
                 check(&rules, call, wins);
-                // With a third rule that has no condition.
+                // With a third, unconditional rule.
                 for third in actions {
                     let bare = format!("{third} mcp__files__copy");
                     let rules = [rules[0], rules[1], bare.as_str()];
-                    // Of rules that are as strict, the one without a condition is named.
+                    // Among equally strict rules, the unconditional one is reported.
                     let wins = if strictness(third) >= strictness(wins.0) {
                         (third, 3)
                     } else {
@@ -274,7 +274,7 @@ fn of_several_conditional_rules_the_strictest_that_holds_decides() {
             }
         }
     }
-    // A rule whose condition does not hold takes no part, however strict it is.
+    // A rule whose condition does not hold has no effect, however strict it is.
     for (held, missed) in [("allow", "deny"), ("allow", "ask"), ("ask", "deny")] {
         let holds = condition(held, 0);
         let misses = format!("{missed} mcp__files__copy path under /other");
@@ -379,7 +379,7 @@ fn conditions_on_arguments() {
         r#"{"url": "https://good.example/evil.net"}"#,
         ("ask", 0),
     );
-    // A condition that cannot be understood.
+    // An invalid condition.
     case(
         "allow mcp__github__push branch matches (",
         r#"{"branch": "x"}"#,
@@ -451,7 +451,7 @@ fn scopes_do_not_soften_each_other() {
         "s/t",
         ("deny", Some(USER)),
     );
-    // Alone, the file of the enterprise is all there is.
+    // Without merging, an enterprise file replaces all others.
     check(
         &[(ENTERPRISE, allow()), (USER, deny())],
         "s/t",
@@ -585,7 +585,7 @@ fn faulty_rules_are_told_of_and_rules_about_nothing_are_found() {
     assert_eq!(
         problems,
         [format!(
-            "{USER}:1:1: `matches` of the argument `x` is no regular expression: unclosed group, in the rule for \"mcp__s__t\""
+            "{USER}:1:1: `matches` of the argument `x` is not a valid regular expression: unclosed group, in the rule for \"mcp__s__t\""
         )]
     );
     let catalog = switchboard::internal::remembered::catalog(&[], &[]);
@@ -597,7 +597,7 @@ fn faulty_rules_are_told_of_and_rules_about_nothing_are_found() {
     assert_eq!(idle, ["mcp__s__t", "mcp__gone"]);
 }
 
-/// What one rule says of a command, as the body of its table.
+/// Checks the decision of one rule, given as the body of its table, about a command.
 #[track_caller]
 fn check_command(rule: &str, command: &str, expected: &str) {
     let engine = user_engine(&format!("[[permissions.rules]]\n{rule}"), Policy::agent());

@@ -1,4 +1,4 @@
-//! Links to child processes with no supervisor, against servers written in a line of shell.
+//! Tests of links to child processes without a supervisor, against servers written in a line of shell.
 
 #![cfg(unix)]
 #![expect(
@@ -58,11 +58,11 @@ fn frame(text: &str) -> Event {
     Event::Frame(text.to_owned())
 }
 
-/// Runs a server that ends by itself, and checks all that it delivered.
+/// Runs a server that exits, and checks everything it delivered.
 async fn check(script: &str, expected: &[Event]) {
     let (link, recorder) = connect(&shell(script)).await;
     let events = tokio::time::timeout(Duration::from_secs(20), recorder.all()).await;
-    // Without a supervisor, what is still ending when this process does would be left.
+    // Without a supervisor, a server that is still exiting would outlive this process.
     link.close().await;
     assert_eq!(events.unwrap(), expected, "{script}");
 }
@@ -86,7 +86,7 @@ async fn the_end_says_how_the_process_ended() {
     check("exit 7", &[Event::Closed(Closed::Exited(7))]).await;
     check("kill -9 $$", &[Event::Closed(Closed::Signalled(9))]).await;
     check("kill -15 $$", &[Event::Closed(Closed::Signalled(15))]).await;
-    // It closes its output and lives on.
+    // It closes its output but keeps running.
     check(
         "exec >&- 2>&-; sleep 1000",
         &[Event::Closed(Closed::ByServer)],
@@ -232,7 +232,7 @@ async fn a_server_that_does_not_read_makes_senders_wait_and_then_fail() {
     let (link, recorder) = connect(&connector).await;
 
     let message = |letter: char| letter.to_string().repeat(100_000);
-    // These futures are dropped, and their messages are not lost.
+    // These futures are dropped, but their messages are not lost.
     drop(link.send(request(1, message('a'))));
     drop(link.send(request(2, message('b'))));
     let mut third = link.send(request(3, message('c')));
@@ -262,7 +262,7 @@ async fn a_server_that_does_not_read_makes_senders_wait_and_then_fail() {
 async fn a_server_that_closes_its_input_cannot_be_served() {
     let (link, recorder) = connect(&shell("exec <&-; echo closed; sleep 1000")).await;
     assert_eq!(recorder.next().await, frame("closed"));
-    // The first send may only learn of it from the task that writes.
+    // The first send may learn of it only from the writer task.
     let _ = link.send(notification("anybody there")).await;
     assert_eq!(
         recorder.next().await,
@@ -294,7 +294,7 @@ async fn closing_ends_even_the_stubborn_and_says_so_once() {
             [Event::Closed(Closed::ByUs)],
             "{script}"
         );
-        // They are dead; it may take their new parent a moment to notice.
+        // They are dead; their new parent may take a moment to reap them.
         wait_until(|| !exists(group)).await;
         let error = link.send(notification("late")).await.unwrap_err();
         assert_eq!(error.kind, TransportErrorKind::Closed);
@@ -445,7 +445,7 @@ fn exists(process: u32) -> bool {
     rustix::process::test_kill_process_group(pid).is_ok()
 }
 
-/// Waits for something that no event announces.
+/// Polls for a condition that no event announces.
 async fn wait_until(mut condition: impl FnMut() -> bool) {
     let waiting = async {
         while !condition() {

@@ -1,4 +1,4 @@
-//! An [`Inbound`] that keeps what it gets, in order, for a test to wait for.
+//! An [`Inbound`] that records events in order, for a test to await.
 
 use std::sync::Arc;
 
@@ -7,28 +7,25 @@ use switchboard::transport::{Closed, Inbound, RequestFailure};
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// What a link delivered.
+/// An event of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A frame, as text.
     Frame(String),
-    /// A frame over the limit: how it starts, and the limit.
+    /// A frame over the limit: its beginning, and the limit.
     Oversized(String, usize),
     /// A line of standard error.
     Diagnostic(String),
-    /// The end.
     Closed(Closed),
 }
 
-/// Keeps what a link delivers.
+/// Records the events of a link.
 pub(crate) struct Recorder {
-    // Unbounded, because a test decides what its server says.
+    // Unbounded, because a test controls its server's output.
     sender: UnboundedSender<Event>,
     receiver: Mutex<UnboundedReceiver<Event>>,
 }
 
 impl Recorder {
-    /// A new one.
     pub(crate) fn new() -> Arc<Self> {
         let (sender, receiver) = unbounded_channel();
         Arc::new(Self {
@@ -37,7 +34,7 @@ impl Recorder {
         })
     }
 
-    /// Waits for the next thing that is no diagnostic.
+    /// Waits for the next event that is not a diagnostic.
     pub(crate) async fn next(&self) -> Event {
         loop {
             match self.receiver.lock().await.recv().await.unwrap() {
@@ -47,7 +44,7 @@ impl Recorder {
         }
     }
 
-    /// Waits for the end, and returns everything up to it.
+    /// Waits for the close, and returns all events up to it.
     pub(crate) async fn all(&self) -> Vec<Event> {
         let mut events = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! Servers reached over WebSocket.
+//! Tests of servers over WebSocket.
 
 #![expect(clippy::expect_used, reason = "helpers of a test fail by panicking")]
 
@@ -53,7 +53,7 @@ impl Server {
         within(self.listener.accept()).await.expect("a client").0
     }
 
-    /// Takes a connection, choosing this sub-protocol.
+    /// Accepts a connection with this subprotocol.
     async fn accept(&self, protocol: Option<&str>) -> WebSocketStream<TcpStream> {
         #[expect(
             clippy::result_large_err,
@@ -109,7 +109,7 @@ async fn messages_go_both_ways_one_in_each_frame() {
     socket.send(Message::binary(answer(2))).await.expect("sent");
     socket.send(Message::Ping("p".into())).await.expect("sent");
     assert_eq!(received(&mut socket).await, Message::Pong("p".into()));
-    // In pieces, with a ping between them.
+    // Fragmented, with a ping in between.
     for (payload, code, last) in [("{\"a\"", Data::Text, false), (":1}", Data::Continue, true)] {
         let piece = Frame::message(payload.as_bytes(), OpCode::Data(code), last);
         socket.send(Message::Frame(piece)).await.expect("sent");
@@ -120,7 +120,7 @@ async fn messages_go_both_ways_one_in_each_frame() {
     assert_eq!(record.next().await, frame(r#"{"a":1}"#));
     assert_eq!(link.abandon(3), Abandoned::NotTold);
 
-    // Text that is no UTF-8 costs itself and not the connection.
+    // Text that is not UTF-8 is dropped without closing the connection.
     let broken = Frame::message(&b"\xff\xfe"[..], OpCode::Data(Data::Text), true);
     socket.send(Message::Frame(broken)).await.expect("sent");
     socket.send(Message::text(answer(3))).await.expect("sent");
@@ -172,7 +172,7 @@ async fn a_message_over_the_limit_costs_only_itself() {
         assert_eq!(record.next().await, oversized);
         assert_eq!(record.next().await, frame(&answer(2)));
     }
-    // In pieces that are each within the limit, cut in the middle of a character.
+    // In fragments within the limit, split in the middle of a character.
     let (first, rest) = ("ä".repeat(LIMIT / 2 - 5), "ä".repeat(LIMIT / 2));
     for (payload, code, last) in [
         (&first, Data::Text, false),
@@ -359,7 +359,7 @@ async fn a_server_that_does_not_read_fills_a_bounded_queue() {
     let mut refused = None;
     for _ in 0..40 {
         let sent = link.send(large());
-        // Polled once: what is refused is refused at once.
+        // Polled once: a refusal is immediate.
         if let Some(Err(error)) = futures_util::FutureExt::now_or_never(sent) {
             refused = Some(kind(&error));
             break;
@@ -367,7 +367,7 @@ async fn a_server_that_does_not_read_fills_a_bounded_queue() {
     }
     let expected = "Io: the server does not read; too many messages are queued";
     assert_eq!(refused.as_deref(), Some(expected));
-    // The close is bounded, although the server does not take part.
+    // Closing is bounded, although the server does not respond.
     within(link.close()).await;
     drop(link);
     assert_eq!(record.end().await, [Event::Closed(Closed::ByUs)]);

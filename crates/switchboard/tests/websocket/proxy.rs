@@ -1,4 +1,4 @@
-//! WebSocket through a proxy from the environment.
+//! Tests of WebSocket through a proxy from the environment.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::network::{certificate, client_with, recorder, request, send, within};
 
-/// A proxy that is asked once: what it was asked, and the connection.
+/// A proxy for one request.
 struct Proxy {
     listener: TcpListener,
     address: SocketAddr,
@@ -29,7 +29,7 @@ impl Proxy {
         Self { listener, address }
     }
 
-    /// The head of the request, and who made it.
+    /// The head of the request, and the connection.
     async fn asked(&self) -> (String, TcpStream) {
         let (mut stream, _) = within(self.listener.accept()).await.expect("a client");
         let mut head = Vec::new();
@@ -39,7 +39,7 @@ impl Proxy {
         (String::from_utf8(head).expect("text"), stream)
     }
 
-    /// Lets a client through to this address, whatever it asked for, and tells what that was.
+    /// Connects a client to this address, regardless of its request. Returns the head of the request.
     async fn let_through(&self, server: SocketAddr) -> String {
         let (head, mut stream) = self.asked().await;
         let answer = b"HTTP/1.1 200 Connection established\r\nVia: 1.1 test\r\n\r\n";
@@ -49,7 +49,7 @@ impl Proxy {
         head
     }
 
-    /// Answers with this, and tells what was asked.
+    /// Responds with `answer`. Returns the head of the request.
     async fn answer(&self, answer: &str) -> String {
         let (head, mut stream) = self.asked().await;
         stream
@@ -83,7 +83,7 @@ async fn connect(connector: &WebSocketConnector) -> Result<Arc<dyn Link>, Transp
     within(connector.connect(inbound)).await
 }
 
-/// Serves one WebSocket and gives its first message.
+/// Serves one WebSocket and returns its first message.
 async fn first_message(stream: impl AsyncRead + AsyncWrite + Unpin) -> Message {
     let mut socket = within(tokio_tungstenite::accept_async(stream))
         .await
@@ -130,7 +130,7 @@ async fn tls_is_spoken_with_the_server_behind_the_proxy() {
     let (root, acceptor) = certificate(&["http/1.1"]);
     let settings = ProxySettings {
         https: Some(Secret::new(proxy.address.to_string())),
-        // That is not for this.
+        // Not used for WebSocket.
         http: Some(Secret::new("http://127.0.0.1:9")),
         ..ProxySettings::default()
     };
@@ -188,13 +188,13 @@ async fn a_proxy_that_does_not_let_through_is_told_apart_from_the_server() {
         let refused = error.refusal.as_ref().map(|refusal| refusal.status);
         assert_eq!((error.kind, refused), (kind, status), "{answer}: {message}");
         assert!(message.contains(expected), "{message}");
-        // Its password is nobody's business.
+        // Its password must not be shown.
         assert!(!format!("{error:?}").contains("p@ss"), "{error:?}");
     };
     let kind = TransportErrorKind::Unreachable;
     let refused = "the proxy PROXY does not connect to mcp.invalid:443: status 502";
     check("HTTP/1.1 502 Bad Gateway\r\n\r\n", kind, None, refused).await;
-    // A proxy's 401 is no wish of the server for a login.
+    // A proxy's 401 does not mean that the server requires a login.
     check(
         "HTTP/1.1 401 No\r\nWWW-Authenticate: Bearer\r\n\r\n",
         kind,

@@ -39,7 +39,7 @@ pub(super) fn of(error: &CallError, session: &CommandHost<'_>) -> Failure {
         }
         CallError::Denied { tool, reason } => {
             let tool = visible(&tool.to_string()).into_owned();
-            return Failure::new(Exit::Denied, format!("the call of {tool} is not permitted"))
+            return Failure::new(Exit::Denied, format!("permission denied for tool {tool}"))
                 .because(visible(reason))
                 .hint(format!(
                     "`switchboard permissions explain {tool}` shows the rules that apply"

@@ -220,7 +220,7 @@ fn warn(event: &SessionEvent, printer: &Printer) {
             ..
         } => {
             let trouble = trouble(content);
-            let hint = trouble.contains("is not permitted").then_some(
+            let hint = trouble.contains("permission denied for tool").then_some(
                 "-p never prompts; allow it with a rule, see `switchboard permissions --help`",
             );
             printer.warning(format!("a call failed: {trouble}"), hint);

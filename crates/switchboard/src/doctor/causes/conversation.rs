@@ -1,4 +1,4 @@
-//! It runs, and does not speak as it should.
+//! Causes: the server runs, but violates the protocol.
 
 use switchboard_config::entry::Transport;
 use switchboard_protocol::Revision;
@@ -10,7 +10,7 @@ use crate::doctor::{Finding, habits};
 use crate::peer::{OpenErrorKind, RequestError};
 use crate::transport::Closed;
 
-/// It writes text where messages belong, and never answered.
+/// It prints text instead of protocol messages, and never responds.
 pub(super) fn prints_text_instead(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let first = symptoms.noise.first()?;
     let answered = matches!(symptoms.step, Step::Tools | Step::Prompts | Step::Resources);
@@ -216,7 +216,7 @@ pub(super) fn closed(symptoms: &Symptoms<'_>) -> Option<Finding> {
     })
 }
 
-/// No cause is known: what was noticed is all there is to say.
+/// The fallback if no cause is known: reports the symptoms.
 pub(super) fn anything_else(symptoms: &Symptoms<'_>) -> Finding {
     error(
         "failed",

@@ -1,15 +1,15 @@
-//! Why a server cannot be used: one function for each cause, asked in order, the most telling first.
+//! Diagnoses failures: one function per cause, tried in order, the most specific first.
 //!
-//! Owns the knowledge of how servers fail, as pure functions from symptoms to a [`Finding`]. Nothing here speaks
-//! with a server; the one look outside is for programs that are installed in a usual place outside the `PATH`.
+//! Pure functions from symptoms to a [`Finding`]. Nothing here connects to a server; the only I/O is the search for
+//! programs in common locations outside the `PATH`.
 //!
-//! | where | causes |
+//! | module | causes |
 //! |---|---|
 //! | `program` | the process cannot be started |
-//! | `network` | the address cannot be reached, or is no MCP endpoint |
+//! | `network` | the URL is unreachable, or not an MCP endpoint |
 //! | `npx` | the installed copy of its package is broken |
-//! | `stderr` | what the server's own log says |
-//! | `conversation` | it runs, and does not speak as it should |
+//! | `stderr` | messages in the server's log |
+//! | `conversation` | the server runs, but violates the protocol |
 
 mod conversation;
 mod network;
@@ -35,14 +35,13 @@ use crate::connectors::ConnectorError;
 use crate::peer::{OpenErrorKind, RequestError};
 use crate::transport::{Destination, HttpRefusal, TransportError, TransportErrorKind};
 
-/// How much of something a server wrote stands in a finding, in characters.
+/// The maximum length of a quotation in a finding, in characters.
 const QUOTED: usize = 300;
 
-/// What is seen of a failure.
+/// The symptoms of a failure.
 #[derive(Debug)]
 pub(super) struct Symptoms<'a> {
     pub(super) server: &'a str,
-    /// The step that failed.
     pub(super) step: Step,
     pub(super) failed: &'a Failed,
     /// The transport it is configured with.
@@ -50,32 +49,32 @@ pub(super) struct Symptoms<'a> {
     pub(super) destination: &'a Destination,
     /// The last lines of its stderr.
     pub(super) stderr: &'a [String],
-    /// What was no message where one was expected.
+    /// Output that is not a protocol message.
     pub(super) noise: &'a [String],
     pub(super) home: Option<&'a Path>,
     /// Whether it runs in a sandbox.
     pub(super) is_confined: bool,
-    /// The installed copy of the package that its npx runs.
+    /// The installed copy of the package that npx runs.
     pub(super) installed: Option<&'a Installed>,
-    /// What it does not get of the user's environment.
+    /// Variables of the user's environment that it does not inherit.
     pub(super) variables: &'a Variables,
 }
 
 pub(super) use npx::BROKEN as NPX_CACHE_BROKEN;
 
-/// How a step failed.
+/// The failure of a step.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failed {
-    /// There is no conversation, or no list of tools.
+    /// The connection or the list of tools failed.
     #[error("{0}")]
     Open(OpenErrorKind),
-    /// The time to start was over.
+    /// The start-up deadline expired.
     #[error("not ready within {} s", .0.as_secs_f64())]
     Deadline(Duration),
 }
 
 impl Failed {
-    /// Whether no connection to the address could be made.
+    /// Whether no connection to the address could be opened.
     pub(super) fn is_connecting(&self) -> bool {
         use TransportErrorKind::{Dns, Refused, Timeout, Tls, Unreachable};
         let Self::Open(
@@ -90,7 +89,7 @@ impl Failed {
 
 type Cause = fn(&Symptoms<'_>) -> Option<Finding>;
 
-/// Asked in order; the first that knows explains the failure.
+/// Tried in order; the first finding wins.
 const CAUSES: &[Cause] = &[
     program::command_with_arguments,
     program::not_found,
@@ -131,13 +130,13 @@ const CAUSES: &[Cause] = &[
     conversation::closed,
 ];
 
-/// Explains a failure. There is always a finding.
+/// Diagnoses a failure. Always returns a finding.
 pub(super) fn explain(symptoms: &Symptoms<'_>) -> Vec<Finding> {
     let explained = CAUSES.iter().find_map(|cause| cause(symptoms));
     vec![explained.unwrap_or_else(|| conversation::anything_else(symptoms))]
 }
 
-/// Explains why an entry is no server.
+/// Diagnoses an entry that cannot be converted to a server.
 pub(super) fn connector(error: &ConnectorError) -> Finding {
     let (code, remedy) = match error {
         ConnectorError::NoEndpoint => (
@@ -180,7 +179,7 @@ pub(super) fn connector(error: &ConnectorError) -> Finding {
     finding(code, Severity::Error, error.to_string(), why, remedy)
 }
 
-/// Explains why a list besides the tools could not be had.
+/// Diagnoses a failure to list prompts or resources.
 pub(super) fn extra_list(step: Step, error: &RequestError) -> Finding {
     finding(
         "list-failed",
@@ -191,7 +190,7 @@ pub(super) fn extra_list(step: Step, error: &RequestError) -> Finding {
     )
 }
 
-/// Explains why a probe failed after all lists were there.
+/// Diagnoses a failed probe after successful lists.
 pub(super) fn probe(error: &RequestError) -> Finding {
     finding(
         "probe-failed",
@@ -218,7 +217,7 @@ pub(super) fn finding(
     }
 }
 
-/// A finding that explains a failure.
+/// Builds a finding that explains a failure.
 fn error(
     code: &'static str,
     what: impl Into<String>,
@@ -228,7 +227,7 @@ fn error(
     finding(code, Severity::Error, what, why, remedy)
 }
 
-/// What a server wrote, as it may stand in a report: on one line, bounded.
+/// Quotes server output: on one line, sanitized, bounded.
 pub(super) fn quoted(text: &str) -> String {
     cut(visible(text.trim()), QUOTED).into_owned()
 }
@@ -269,7 +268,7 @@ impl Symptoms<'_> {
         }
     }
 
-    /// The HTTP status the server refused with.
+    /// The HTTP status of the refusal.
     pub(super) fn status(&self) -> Option<u16> {
         match self.kind()? {
             OpenErrorKind::Negotiation(Failure::NotMcp { status }) => Some(*status),
@@ -277,7 +276,7 @@ impl Symptoms<'_> {
         }
     }
 
-    /// The program, where there is one.
+    /// The program, for stdio servers.
     fn program(&self) -> Option<&str> {
         match self.destination {
             Destination::Program(program) => Some(program),
@@ -285,7 +284,7 @@ impl Symptoms<'_> {
         }
     }
 
-    /// What failed, in the words of whoever noticed.
+    /// The error message, quoted.
     fn said(&self) -> String {
         quoted(&self.failed.to_string())
     }

@@ -1,4 +1,4 @@
-//! The address cannot be reached, or what answers there is no MCP endpoint.
+//! Causes: the URL is unreachable, or not an MCP endpoint.
 
 use switchboard_config::text::visible;
 
@@ -89,7 +89,7 @@ pub(super) fn web_page(symptoms: &Symptoms<'_>) -> Option<Finding> {
         || symptoms
             .transport_error_of(TransportErrorKind::Protocol)
             .is_some_and(|error| error.message.contains("text/html"));
-    // A proxy's or a framework's error page says less than its status does.
+    // The status tells more than the error page of a proxy or framework.
     let is_success_or_missing = matches!(symptoms.status(), None | Some(200..=299 | 404 | 405));
     (is_page && is_success_or_missing).then(|| {
         error(
@@ -207,7 +207,7 @@ pub(super) fn unreachable(symptoms: &Symptoms<'_>) -> Option<Finding> {
 }
 
 pub(super) fn certificate(symptoms: &Symptoms<'_>) -> Option<Finding> {
-    /// What our own messages say, and what to do about it.
+    /// Our own error messages, with explanation and remedy.
     const KINDS: &[(&str, &str, &str, &str)] = &[
         (
             "does not speak TLS",
@@ -311,7 +311,7 @@ fn has_credentials(symptoms: &Symptoms<'_>) -> bool {
     )
 }
 
-/// The reason, with what the server says how to log in.
+/// The reason, with the server's authentication challenge.
 fn with_challenge(symptoms: &Symptoms<'_>, why: &str) -> String {
     let challenge = symptoms
         .refusal()
@@ -322,7 +322,7 @@ fn with_challenge(symptoms: &Symptoms<'_>, why: &str) -> String {
     }
 }
 
-/// What a refusal says in its body, if that is for people.
+/// The text in the body of a refusal, if it is readable.
 fn words_of(symptoms: &Symptoms<'_>) -> String {
     let Some(refusal) = symptoms.refusal() else {
         return String::new();
@@ -348,7 +348,7 @@ fn looks_like_page(body: &[u8]) -> bool {
     starts("<!doctype html") || starts("<html")
 }
 
-/// Which path to try instead of this one.
+/// Suggests another path.
 fn path_advice(symptoms: &Symptoms<'_>) -> String {
     let path = match symptoms.destination {
         Destination::Address { path, .. } => path.as_str(),
@@ -365,7 +365,7 @@ fn path_advice(symptoms: &Symptoms<'_>) -> String {
     )
 }
 
-/// The remedy, with a word about the proxy where there is one: it may be what failed.
+/// The remedy, with a note about the proxy, if any: it may be what failed.
 fn with_proxy(symptoms: &Symptoms<'_>, remedy: &str) -> String {
     match symptoms.destination {
         Destination::Address {

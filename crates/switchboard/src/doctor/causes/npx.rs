@@ -1,4 +1,4 @@
-//! The installed copy of the package that npx runs is broken, because an install of it was interrupted.
+//! Cause: the installed copy of a package that npx runs is broken, because its installation was interrupted.
 
 use switchboard_config::text::visible;
 
@@ -10,7 +10,7 @@ use crate::doctor::npx::Installed;
 /// The code of both findings here.
 pub(in crate::doctor) const BROKEN: &str = "npx-cache-broken";
 
-/// The server's log shows it: npm cannot move a folder, or a module or program that was installed is missing.
+/// Detected in the log: npm cannot move a folder, or an installed module or program is missing.
 pub(super) fn broken_cache(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let installed = symptoms.installed.filter(|installed| installed.exists)?;
     let log = Log::new(symptoms);
@@ -35,7 +35,7 @@ pub(super) fn broken_cache(symptoms: &Symptoms<'_>) -> Option<Finding> {
     Some(broken(symptoms.server, installed, why))
 }
 
-/// Nothing else explains the failure, and the folder is not as an install leaves it.
+/// Detected on disk if nothing else explains the failure: the folder is incomplete.
 pub(super) fn incomplete_cache(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let installed = symptoms.installed?;
     let damage = quoted(installed.damage.as_deref()?);

@@ -1,4 +1,4 @@
-//! The process cannot be started.
+//! Causes: the process cannot be started.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use super::{Symptoms, error, quoted};
 use crate::doctor::Finding;
 use crate::transport::TransportErrorKind;
 
-/// Programs that servers are started with, and where they come from.
+/// Programs that commonly start servers, and how to install them.
 const INSTALLERS: &[(&[&str], &str)] = &[
     (
         &["npx", "npm", "node"],
@@ -33,7 +33,7 @@ const INSTALLERS: &[(&[&str], &str)] = &[
     (&["dotnet"], "install .NET (https://dotnet.microsoft.com)"),
 ];
 
-/// `command = "npx -y some-server"`: a whole line where only the program belongs.
+/// `command = "npx -y some-server"`: a command line in place of the program.
 pub(super) fn command_with_arguments(symptoms: &Symptoms<'_>) -> Option<Finding> {
     symptoms.transport_error_of(TransportErrorKind::ProgramNotFound)?;
     let (program, rest) = symptoms.program()?.trim().split_once(char::is_whitespace)?;
@@ -148,7 +148,7 @@ pub(super) fn not_started(symptoms: &Symptoms<'_>) -> Option<Finding> {
     ))
 }
 
-/// Where a program is that is not in the `PATH`, by the habits of the tools that install it.
+/// Finds a program outside the `PATH`, in common installation folders.
 fn elsewhere(program: &str, home: Option<&Path>) -> Option<PathBuf> {
     const SYSTEM: &[&str] = &[
         "/usr/local/bin",
@@ -168,7 +168,7 @@ fn elsewhere(program: &str, home: Option<&Path>) -> Option<PathBuf> {
         ".npm-global/bin",
         "bin",
     ];
-    // Who does not tell the home does not want this machine to be searched.
+    // Without a home folder, the machine is not searched.
     let home = home.filter(|_| !program.is_empty())?;
     SYSTEM
         .iter()
@@ -179,7 +179,7 @@ fn elsewhere(program: &str, home: Option<&Path>) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// nvm keeps a folder for each version of Node.
+/// nvm has one folder per version of Node.
 fn newest_of_nvm(home: &Path) -> Option<PathBuf> {
     let versions = std::fs::read_dir(home.join(".nvm/versions/node")).ok()?;
     let newest = versions.flatten().max_by_key(|entry| {

@@ -1,6 +1,6 @@
-//! What the log of a server says about its end: the marks that npm, uv, Docker, Node, Python and servers leave there.
+//! Causes found in a server's log: messages of npm, uv, Docker, Node, Python and servers.
 //!
-//! A mark is no proof, so a finding always quotes the line it rests on. The lines are looked at only after a failure.
+//! A match is not proof, so a finding always quotes the line. The log is searched only after a failure.
 
 use switchboard_config::entry::Transport;
 use switchboard_config::text::visible;
@@ -9,7 +9,7 @@ use super::{Symptoms, error, quoted};
 use crate::doctor::Finding;
 use crate::doctor::variables::Variables;
 
-/// Explains a failure by what the process wrote to its standard error.
+/// Diagnoses a failure from the process's standard error.
 pub(super) fn explain(symptoms: &Symptoms<'_>) -> Option<Finding> {
     if symptoms.transport != Transport::Stdio || symptoms.stderr.is_empty() {
         return None;
@@ -18,28 +18,28 @@ pub(super) fn explain(symptoms: &Symptoms<'_>) -> Option<Finding> {
     CAUSES.iter().find_map(|cause| cause.explain(&log))
 }
 
-/// Explains a failure of a server in a sandbox that says it was refused something.
+/// Diagnoses a failure of a sandboxed server that reports a denied access.
 pub(super) fn refused_by_sandbox(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let log = symptoms.is_confined.then(|| Log::new(symptoms))?;
     REFUSED.explain(&log)
 }
 
-/// A cause that lines of the log give away.
+/// A cause that can be recognized in the log.
 enum Cause {
-    /// The first line that matches is quoted.
+    /// Quotes the first matching line.
     Line(LineCause),
-    /// A line that asks for a variable of the environment.
+    /// A line that mentions a missing environment variable.
     Variable,
 }
 
 /// A cause with a fixed explanation.
 struct LineCause {
     code: &'static str,
-    /// Patterns of the line, in groups: a line of an earlier group is preferred wherever it is. See [`matches`].
+    /// Line patterns, in groups: earlier groups take precedence wherever they match. See [`matches`].
     patterns: &'static [&'static [&'static str]],
-    /// The log must also have a line with one of these, unless there are none.
+    /// The log must also contain one of these, unless empty.
     beside: &'static [&'static str],
-    /// `{name}` stands for what the line has in single quotes.
+    /// `{name}` stands for the text in single quotes in the line.
     what: &'static str,
     remedy: &'static str,
 }
@@ -72,8 +72,8 @@ impl LineCause {
     }
 }
 
-/// Whether a line has all parts of a pattern, which ` & ` separates. A part that begins with `^` begins the line, and one
-/// that ends with `$` ends it. Both are lowercase.
+/// Whether a line contains all parts of a pattern, separated by ` & `. A part that starts with `^` must start the line,
+/// and one that ends with `$` must end it. Both must be lowercase.
 fn matches(line: &str, pattern: &str) -> bool {
     pattern.split(" & ").all(|part| {
         if let Some(start) = part.strip_prefix('^') {
@@ -86,7 +86,7 @@ fn matches(line: &str, pattern: &str) -> bool {
     })
 }
 
-/// What a server wrote, and what helps to read it.
+/// A server's log, with the context to interpret it.
 pub(super) struct Log<'a> {
     /// The lines, each also in lowercase.
     lines: Vec<(&'a str, String)>,
@@ -104,7 +104,7 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// The line that says that a program was not found.
+    /// The line that reports a missing program.
     pub(super) fn program_missing(&self) -> Option<&'a str> {
         self.line_with(PROGRAM_MISSING)
     }
@@ -144,26 +144,26 @@ fn missing_variable(log: &Log<'_>) -> Option<Finding> {
     Some(error("variable-missing", what, evidence, remedy))
 }
 
-/// What stands between the first two of these marks.
+/// The text between the first two occurrences of `mark`.
 fn between(line: &str, mark: char) -> Option<&str> {
     let (_, rest) = line.split_once(mark)?;
     let (inside, _) = rest.split_once(mark)?;
     (!inside.is_empty()).then_some(inside)
 }
 
-/// A word that is written as variables are: `GITHUB_TOKEN`.
+/// A word spelled like a variable: `GITHUB_TOKEN`.
 fn variable_in(line: &str) -> Option<&str> {
     let is_part = |character: char| character.is_ascii_alphanumeric() || character == '_';
     line.split(|character| !is_part(character)).find(|word| {
         let has_underscore = word.trim_matches('_').contains('_');
         let is_upper = !word.contains(|character: char| character.is_ascii_lowercase());
         let starts_well = word.starts_with(|character: char| character.is_ascii_uppercase());
-        // Node's own error codes look the same.
+        // Node's error codes are spelled the same.
         has_underscore && is_upper && starts_well && !word.starts_with("ERR_") && word.len() <= 64
     })
 }
 
-/// How programs ask for a variable.
+/// Messages about a missing variable.
 const VARIABLE_MISSING: &[&str] = &[
     "environment variable",
     "env var",
@@ -206,7 +206,7 @@ const REFUSED: LineCause = LineCause {
     ..BARE
 };
 
-/// Nothing, to start from.
+/// An empty cause, for struct update syntax.
 const BARE: LineCause = LineCause {
     code: "",
     patterns: &[],
@@ -215,7 +215,7 @@ const BARE: LineCause = LineCause {
     remedy: "",
 };
 
-/// Asked in order: the most telling first, the vague ones last.
+/// Tried in order, from specific to vague.
 const CAUSES: &[Cause] = &[
     Cause::Line(LineCause {
         code: "docker-permission",
@@ -370,7 +370,7 @@ const CAUSES: &[Cause] = &[
         ..NODE_VERSION
     }),
     Cause::Line(LineCause {
-        // Python's message has no quote; a SyntaxError of Node comes with a trace through its internals.
+        // Python's message has no quote; a SyntaxError in Node has a stack trace through its internals.
         patterns: &[&["syntaxerror:"]],
         beside: &["node:internal", "internal/modules", "at wrapsafe", "vm.js"],
         ..NODE_VERSION

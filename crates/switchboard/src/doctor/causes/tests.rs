@@ -1,4 +1,4 @@
-//! Symptoms in, findings out.
+//! Tests of the diagnoses: findings for given symptoms.
 
 use bytes::Bytes;
 use switchboard_protocol::negotiate::{Because, NoAnswer, VersionProblem};
@@ -89,7 +89,7 @@ fn a_sandbox_is_named_where_there_is_one() {
     check(&failed, &destination, "no-sandbox", "docs/sandbox.md");
 }
 
-/// What a process that ended with status 1 after these lines is found to suffer from.
+/// Checks the finding for a process that exited with status 1 after these lines.
 #[track_caller]
 fn check_stderr(lines: &str, code: &str, what: &str) {
     let failed = Failed::Open(OpenErrorKind::Closed(Closed::Exited(1)));
@@ -516,7 +516,7 @@ fn a_login_asks_for_what_is_missing() {
     {
         *has_credentials = true;
     }
-    // With other headers than `Authorization`, a login may be what is missing.
+    // With headers other than `Authorization`, a login may be missing.
     check(&failed, &destination, "login-needed", "mcp login");
     if let Destination::Address { can_log_in, .. } = &mut destination {
         *can_log_in = false;
@@ -654,7 +654,7 @@ fn entries_that_are_no_servers() {
         (
             ConnectorError::NoSandbox("on this system"),
             "no-sandbox",
-            "the entry wants a sandbox, and there is none on this system",
+            "the entry requires a sandbox, which is not available on this system",
         ),
     ] {
         let finding = connector(&failure);

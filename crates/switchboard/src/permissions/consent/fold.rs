@@ -1,60 +1,60 @@
-//! A view on a screen: as much of it as there is room for, and how much there is besides.
+//! Fits a consent view to a screen, and counts what is left out.
 
 use unicode_width::UnicodeWidthChar as _;
 
 use super::{ConsentView, Entry};
 
-/// Rows that one argument gets where there are several, and how many arguments get some.
+/// Rows per argument if there are several, and the number of arguments shown.
 const ROWS: usize = 6;
 const ARGUMENTS: usize = 12;
-/// Rows that anything gets at least.
+/// The minimum number of rows for an entry.
 const FEWEST: usize = 4;
-/// Columns that a line has at least, whatever the screen says.
+/// The minimum width of a line in columns.
 const NARROWEST: usize = 20;
 
-/// Room for a view.
+/// The space for a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Screen {
-    /// The columns of a line.
+    /// Columns per line.
     pub columns: usize,
-    /// The rows for all of it.
+    /// Rows in total.
     pub rows: usize,
 }
 
-/// A view as a screen shows it.
+/// A view fitted to a screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folded {
-    /// The rows, none wider than the screen. A row that says what is left out is among them.
+    /// The rows, none wider than the screen, including those that report omissions.
     pub rows: Vec<String>,
-    /// Everything that is not on them.
+    /// Everything left out of the rows.
     pub hidden: Vec<Hidden>,
 }
 
-/// Something that is not on the screen.
+/// A part that is not on the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hidden {
-    /// What it is called.
+    /// The label of the entry.
     pub label: String,
-    /// Why it is not there.
+    /// The reason it is not shown.
     pub kind: HiddenKind,
-    /// How many characters it has; zero for what is masked.
+    /// Its number of characters; zero if masked.
     pub characters: usize,
 }
 
-/// Why something is not on the screen.
+/// The reason a part is not on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HiddenKind {
-    /// There is no room for it.
+    /// Not enough space.
     Cut,
-    /// It is blank, and its place is marked with the number of blanks.
+    /// Blanks, replaced by a mark with their number.
     Blanks,
-    /// It sounds or looks secret.
+    /// Its name or value looks like a secret.
     Masked,
 }
 
 impl Folded {
-    /// Whether everything is on the screen but blanks that are counted and values that are masked. Only then can the
-    /// call be approved by what is shown.
+    /// Whether everything is on the screen except counted blanks and masked values. Only then can the call be approved
+    /// from this view.
     pub fn is_complete(&self) -> bool {
         self.hidden
             .iter()
@@ -63,7 +63,7 @@ impl Folded {
 }
 
 impl ConsentView {
-    /// As much of the view as the screen has room for.
+    /// Fits the view to a screen.
     pub fn folded(&self, screen: Screen) -> Folded {
         let mut folded = Folded {
             rows: Vec::new(),
@@ -90,7 +90,7 @@ impl ConsentView {
         folded
     }
 
-    /// All of the view, in rows of this width.
+    /// The complete view, in rows of this width.
     pub fn unfolded(&self, columns: usize) -> Vec<String> {
         let columns = columns.max(NARROWEST);
         self.entries
@@ -122,7 +122,7 @@ impl Folded {
             self.rows.append(&mut rows);
             return;
         }
-        // The beginning and the end, and between them how much is missing.
+        // Show the beginning and the end, with the number of omitted characters between them.
         let tail = rows.split_off(rows.len() - 1);
         let cut = rows.split_off(room.saturating_sub(2).min(rows.len()));
         let characters = cut.iter().map(|row| row.chars().count()).sum();
@@ -136,7 +136,7 @@ impl Folded {
         });
     }
 
-    /// Says of entries that they are not on the screen.
+    /// Reports entries that are not on the screen.
     fn leave_out(&mut self, entries: &[Entry], columns: usize) {
         let size = |entry: &Entry| entry.label.chars().count() + entry.text.chars().count();
         let characters = entries.iter().map(size).sum();
@@ -160,8 +160,8 @@ fn mark(count: usize, things: &str, characters: usize, columns: usize) -> String
     }
 }
 
-/// An entry in rows: its label, then its text, each further row with a bar before it, so that no text can look like
-/// another entry or like a question.
+/// Formats an entry as rows: its label, then its text. Every further row starts with a bar, so that no text can imitate
+/// another entry or a prompt.
 fn rows(entry: &Entry, columns: usize) -> Vec<String> {
     let between = if entry.is_preview { ":\n" } else { ": " };
     let whole = format!("{}{between}{}", entry.label, entry.text);

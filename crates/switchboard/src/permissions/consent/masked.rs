@@ -1,14 +1,14 @@
-//! Secrets in what is shown for approval. A mask covers one word, never what follows it: that may be a command.
+//! Masks secrets in the consent view. A mask covers one word, never the text after it, which may be a command.
 
 use switchboard_config::mask;
 use switchboard_config::secret::MASK;
 
 use super::super::condition::is_command_line;
 
-/// A longer value is none that is hidden as a whole because of what its argument is called.
+/// Longer values are not masked as a whole because of their argument's name.
 const LONGEST_SECRET: usize = 512;
 
-/// What ends a word in a command line. Whatever follows is masked, or not, for itself.
+/// Word boundaries in a command line. The next word is masked, or not, on its own.
 fn ends(character: char) -> bool {
     character.is_whitespace()
         || super::text::is_blank(character)
@@ -18,12 +18,12 @@ fn ends(character: char) -> bool {
         )
 }
 
-/// The value of an argument, and whether something in it is masked.
+/// Formats the value of an argument; `true` if any part is masked.
 pub(super) fn argument(key: &str, value: &str) -> (String, bool) {
     let is_blank = |character: char| super::text::is_blank(character);
     let is_word = !value.contains(is_blank) && value.chars().count() <= LONGEST_SECRET;
     if is_word && !key.is_empty() && !is_command_line(key) {
-        // By its name alone.
+        // Masked because of its name alone.
         let shown = mask::named(key, value);
         if shown != value {
             return (shown.into_owned(), true);
@@ -32,16 +32,16 @@ pub(super) fn argument(key: &str, value: &str) -> (String, bool) {
     words(value, true)
 }
 
-/// A text in which only what looks like a secret by itself is masked, whatever stands before it.
+/// Masks only words that look like secrets themselves, regardless of the preceding word.
 pub(super) fn shapes(text: &str) -> (String, bool) {
     words(text, false)
 }
 
-/// Masks word by word. With `by_name`, also what follows a name that sounds secret: `--token x`, `TOKEN=x`.
+/// Masks word by word. With `by_name`, also masks the word after a secret-sounding name: `--token x`, `TOKEN=x`.
 fn words(text: &str, by_name: bool) -> (String, bool) {
     let mut shown = String::with_capacity(text.len());
     let mut is_masked = false;
-    // Words with nothing but blanks between them belong together; an operator begins anew.
+    // Words separated only by blanks form a group; an operator starts a new one.
     let mut group: Vec<String> = Vec::new();
     let mut gaps: Vec<String> = Vec::new();
     let mut flush = |group: &mut Vec<String>, gaps: &mut Vec<String>, shown: &mut String| {
@@ -95,7 +95,7 @@ fn words(text: &str, by_name: bool) -> (String, bool) {
     (shown, is_masked)
 }
 
-/// A word of a text. What a line of a difference begins with is no part of it.
+/// Masks one word, without the leading `+` or `-` of a diff line.
 fn shape(word: &str) -> String {
     let bare = word.trim_start_matches(['+', '-']);
     let mark = word.get(..word.len() - bare.len()).unwrap_or_default();

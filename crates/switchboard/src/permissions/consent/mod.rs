@@ -1,9 +1,9 @@
-//! What a person is shown before a call is approved, the same in every front end.
+//! The consent view: what the user sees before approving a call, the same in every front end.
 //!
-//! Owns the way from the arguments of a call to text. It is a total function: whatever the arguments are, all of them
-//! are in the view, made harmless for a screen, with secrets masked and long runs of blanks collapsed visibly. A
-//! [`Folded`] view for a small screen says of everything it leaves out how much that is, and [`Folded::is_complete`]
-//! whether it is enough to approve. It must not decide anything, and never drops a part without saying so.
+//! Converts arguments to text. The conversion is total: every argument is in the view, sanitized, with secrets masked
+//! and long runs of blanks collapsed to a count. A [`Folded`] view for a small screen counts everything it omits, and
+//! [`Folded::is_complete`] returns whether it suffices for approval. No decision is made here, and no part is dropped
+//! silently.
 
 mod fold;
 mod masked;
@@ -19,45 +19,45 @@ use super::approval::Question;
 pub use fold::{Folded, Hidden, HiddenKind, Screen};
 pub use text::sanitized;
 
-/// Values in values get a line of their own so deep; what is deeper is shown as JSON.
+/// The nesting depth up to which values get their own line; deeper ones are shown as JSON.
 const DEEPEST: usize = 24;
-/// So many values get a line of their own; the rest is shown as JSON.
+/// The maximum number of values with their own line; the rest is shown as JSON.
 const MOST_ENTRIES: usize = 500;
 
-/// What a call will do, in the words of its tool: a difference, mostly.
+/// The effect of a call as described by its tool, usually a diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preview {
-    /// What it is, in one line, such as `change src/main.rs`.
+    /// A one-line title, such as `change src/main.rs`.
     pub title: String,
-    /// The whole of it.
+    /// The complete text.
     pub text: String,
-    /// Arguments that it shows all of, so that they need not be shown again.
+    /// Arguments fully contained in the preview, which are not shown again.
     pub covers: &'static [&'static str],
 }
 
-/// Everything that an approval is about.
+/// Everything that an approval covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsentView {
-    /// The tool, harmless to show.
+    /// The tool, sanitized.
     pub tool: String,
-    /// Its server, harmless to show; `None` for a built-in tool.
+    /// Its server, sanitized; `None` for a built-in tool.
     pub server: Option<String>,
-    /// What is shown of the call, a preview first.
+    /// The entries, a preview first.
     pub entries: Vec<Entry>,
 }
 
-/// One argument, or one value in it, or the preview. Its text is whole.
+/// An argument, a value within one, or the preview. Its text is complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// What it is called: the path of keys that leads to it, or the title of the preview.
+    /// The path of keys that leads to it, or the title of the preview.
     pub label: String,
-    /// The value: harmless to show, with its line breaks.
+    /// The value, sanitized, with its line breaks.
     pub text: String,
     /// Whether it is the preview.
     pub is_preview: bool,
-    /// How many characters were collapsed as blanks.
+    /// The number of blanks that were collapsed.
     pub collapsed: usize,
-    /// Whether a part of it is masked because it sounds or looks secret.
+    /// Whether a part is masked because it looks like a secret.
     pub is_masked: bool,
 }
 
@@ -80,7 +80,7 @@ impl ConsentView {
                 entries: &mut entries,
             };
             if walk.members(raw.get()).is_err() {
-                // Checked JSON is always readable; if it is not, all of it is shown as it is.
+                // Validated JSON always parses; if not, show it verbatim.
                 entries.clear();
                 entries.push(Entry::argument("arguments".to_owned(), "", raw.get()));
             }
@@ -92,7 +92,7 @@ impl ConsentView {
         }
     }
 
-    /// The view with a preview at its beginning, in place of the arguments that it shows.
+    /// Prepends a preview, and removes the arguments that it covers.
     #[must_use]
     pub fn with_preview(mut self, preview: &Preview) -> Self {
         self.entries
@@ -112,16 +112,15 @@ impl ConsentView {
         self
     }
 
-    /// Whether any part of it is masked.
     pub(crate) fn is_masked(&self) -> bool {
         self.entries.iter().any(|entry| entry.is_masked)
     }
 
-    /// The whole view as text, entry by entry: nothing is left out but masked values and counted blanks.
+    /// The complete view as text, entry by entry, except for masked values and counted blanks.
     pub fn whole(&self) -> String {
         let lines = self.entries.iter().map(|entry| {
             let first = if entry.is_preview { "\n" } else { " " };
-            // A line break in a value cannot begin what looks like another entry.
+            // Indent continuation lines, so that they cannot imitate another entry.
             let text = entry.text.replace('\n', "\n  │ ");
             let gutter = if entry.is_preview { "  │ " } else { "" };
             format!("  {}:{first}{gutter}{text}", entry.label)
@@ -144,13 +143,13 @@ impl Entry {
     }
 }
 
-/// A walk through the arguments that leaves nothing out.
+/// Traverses the arguments without omitting any.
 struct Walk<'v> {
     entries: &'v mut Vec<Entry>,
 }
 
 impl Walk<'_> {
-    /// The arguments themselves: an object, or whatever stands in its place.
+    /// The arguments themselves: an object, or any other value in its place.
     fn members(&mut self, text: &str) -> Result<(), Malformed> {
         if Cursor::new(text).peek() == b'{' {
             self.object("", text, 0)
@@ -211,7 +210,7 @@ impl Walk<'_> {
             Some(b'"') => {
                 let contents = Cursor::new(text).string()?;
                 let decoded = decoded(contents.escaped, &contents.decode()).into_owned();
-                // What would be taken for another kind of value keeps its quotation marks.
+                // Keep the quotes of strings that look like another type.
                 let is_like_another = decoded.trim().is_empty()
                     || serde_json::from_str::<&RawValue>(&decoded).is_ok();
                 let shown = if is_like_another && decoded.len() < 64 {
@@ -230,7 +229,7 @@ impl Walk<'_> {
     }
 }
 
-/// A string as it is meant, or as it is written where it means nothing.
+/// The decoded string, or the escaped one if it cannot be decoded.
 fn decoded<'a>(escaped: &'a str, decoded: &'a str) -> std::borrow::Cow<'a, str> {
     if decoded.is_empty() && !escaped.is_empty() {
         escaped.into()
@@ -239,7 +238,7 @@ fn decoded<'a>(escaped: &'a str, decoded: &'a str) -> std::borrow::Cow<'a, str> 
     }
 }
 
-/// A key as it is shown: as it is where it is a plain name, else in quotation marks.
+/// Formats a key: bare if it is a plain name, else quoted.
 fn label(key: &str) -> String {
     let is_name = |character: char| {
         character.is_alphanumeric() || matches!(character, '_' | '-' | '/' | '$' | '@')

@@ -109,7 +109,7 @@ fn no_argument_is_left_out() {
         "  \"\": 1\n  \"a: b⏎c\": 2\n  \"\\u{202e}\": 3"
     );
     assert_eq!(shown(r#"{"a": "\u003b\u0020rm"}"#), "  a: ; rm");
-    // A text cannot look like another argument.
+    // A text cannot imitate another argument.
     assert_eq!(
         shown(r#"{"a": "x\n  b: y\n  y once"}"#),
         "  a: x\n  │   b: y\n  │   y once"
@@ -164,7 +164,7 @@ fn a_preview_comes_first_and_stands_for_its_arguments() {
     assert!(!view.with_preview(&long).folded(SCREEN).is_complete());
 }
 
-/// Whether a character can move a cursor, hide, or look like nothing.
+/// Whether a character can move the cursor, or is invisible.
 fn is_harmful(character: char) -> bool {
     character != '\n'
         && character != '\t'
@@ -184,7 +184,7 @@ proptest! {
             prop_assert!(!row.contains(is_harmful) && !row.contains('\n'), "{row:?}");
             prop_assert!(unicode_width::UnicodeWidthStr::width(row.as_str()) <= columns.max(20) + 1, "{row:?}");
         }
-        // What is complete has all of it.
+        // A complete view has every row.
         if folded.is_complete() {
             prop_assert_eq!(&folded.rows, &view.unfolded(columns));
         }

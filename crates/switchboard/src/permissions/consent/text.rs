@@ -1,31 +1,31 @@
-//! Text made harmless for a screen, with nothing in it that only looks empty.
+//! Sanitizes text for a screen, and makes blank runs visible.
 
 use std::fmt::Write as _;
 
 use switchboard_config::text::is_invisible;
 use unicode_width::UnicodeWidthChar as _;
 
-/// Spaces in a row that stay as they are: within a line, and at its beginning.
+/// The longest unchanged run of spaces: within a line, and at its start.
 const SPACES: usize = 24;
 const INDENT: usize = 48;
-/// Line breaks in a row that stay as they are.
+/// The longest unchanged run of line breaks.
 const BREAKS: usize = 3;
-/// A shorter run of unusual blanks is written out, character by character.
+/// Shorter runs of unusual blanks are escaped character by character.
 const FEW: usize = 4;
-/// Marks that are drawn over one character; more could cover what stands around them.
+/// The maximum number of combining marks per character; more could cover adjacent text.
 const MARKS: usize = 3;
 
-/// A text that is harmless to show.
+/// Text that is safe to display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sanitized {
-    /// The text. Of all control characters it has line breaks and tabs only.
+    /// The text. Its only control characters are line breaks and tabs.
     pub text: String,
-    /// How many blanks were collapsed into a mark that counts them.
+    /// The number of blanks replaced by a count.
     pub collapsed: usize,
 }
 
-/// The text with control, invisible and unusual blank characters written as `\u{a0}`, and with long runs of blanks
-/// collapsed into a mark with their number, such as `[␣×3000]`. Everything else is kept.
+/// Escapes control, invisible and unusual blank characters as `\u{a0}`, and replaces long runs of blanks by a mark with
+/// their number, such as `[␣×3000]`. Everything else is unchanged.
 pub fn sanitized(text: &str) -> Sanitized {
     let mut shown = String::with_capacity(text.len());
     let mut collapsed = 0;
@@ -61,7 +61,7 @@ pub fn sanitized(text: &str) -> Sanitized {
     }
 }
 
-/// Writes a run of blanks; tells how many were collapsed.
+/// Writes a run of blanks. Returns the number of collapsed ones.
 fn blanks(run: &str, is_line_start: bool, shown: &mut String) -> usize {
     let count = run.chars().count();
     let is_ordinary = run.bytes().all(|byte| matches!(byte, b' ' | b'\t' | b'\n'));
@@ -102,12 +102,12 @@ fn blanks(run: &str, is_line_start: bool, shown: &mut String) -> usize {
         other => format!("U+{:04X}×{count}", u32::from(*other)),
     });
     let _ = write!(shown, "[{}]", named.collect::<Vec<_>>().join(" "));
-    // What follows a line break is a line of its own.
+    // Preserve the line break.
     shown.push(if breaks > 0 { '\n' } else { ' ' });
     count
 }
 
-/// Whether a character shows nothing: blanks of all scripts, and characters that look like one.
+/// Whether a character is invisible: blanks of all scripts, and lookalikes.
 pub(super) fn is_blank(character: char) -> bool {
     character.is_whitespace()
         || matches!(

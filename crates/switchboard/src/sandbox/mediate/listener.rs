@@ -1,4 +1,4 @@
-//! The kernel's side: how a filter is installed that asks us, and how calls arrive and are answered.
+//! Seccomp user notifications: installs the filter, receives calls and answers them.
 
 #![expect(
     unsafe_code,
@@ -13,19 +13,19 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use seccompiler::BpfProgram;
 
-/// Where calls arrive.
+/// Receives calls.
 pub(in crate::sandbox) struct Listener(OwnedFd);
 
-/// A call that waits for its answer.
+/// A call that awaits its answer.
 pub(super) struct Call {
     id: u64,
-    /// The thread that makes it.
+    /// The calling thread.
     pub(super) thread: u32,
     pub(super) number: i64,
     pub(super) arguments: [u64; 6],
 }
 
-/// Installs a filter for the calling thread and all that it starts, with a listener for the calls that it asks about.
+/// Installs a filter for the calling thread and its children, and returns a listener for the calls that it forwards.
 pub(in crate::sandbox) fn listen(program: &BpfProgram) -> io::Result<Listener> {
     rustix::thread::set_no_new_privs(true)?;
     let filter = libc::sock_fprog {
@@ -46,12 +46,12 @@ pub(in crate::sandbox) fn listen(program: &BpfProgram) -> io::Result<Listener> {
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: The kernel has just made this descriptor for us, closed on exec, and nobody else knows it.
+    // SAFETY: The kernel has just created this descriptor for us, with close-on-exec, and it has no other owner.
     Ok(Listener(unsafe { OwnedFd::from_raw_fd(descriptor) }))
 }
 
 impl Listener {
-    /// Waits for the next call; `None` when nobody is left who could make one.
+    /// Waits for the next call; `None` when no process is left in the sandbox.
     pub(super) fn next(&self) -> Option<Call> {
         loop {
             let mut wait = [PollFd::new(&self.0, PollFlags::IN)];
@@ -64,7 +64,7 @@ impl Listener {
             if !waited.revents().contains(PollFlags::IN) {
                 return None;
             }
-            // SAFETY: All of it is integers, for which zero is a value, and the kernel wants it zeroed.
+            // SAFETY: All fields are integers, for which zero is valid, and the kernel requires a zeroed struct.
             let mut notice: libc::seccomp_notif = unsafe { mem::zeroed() };
             // SAFETY: The request takes a pointer to this struct, which the kernel fills.
             let received = unsafe {
@@ -74,7 +74,7 @@ impl Listener {
                     &raw mut notice,
                 )
             };
-            // Whoever called may have been killed since.
+            // Fails if the caller was killed in the meantime.
             if received == 0 {
                 return Some(Call {
                     id: notice.id,
@@ -86,7 +86,7 @@ impl Listener {
         }
     }
 
-    /// Whether the call still waits, and so its thread is still the one that made it.
+    /// Whether the call is still pending, so that its thread ID is still that of the caller.
     pub(super) fn is_waiting(&self, call: &Call) -> bool {
         // SAFETY: The request takes a pointer to the id, which the kernel reads.
         let valid = unsafe {
@@ -99,7 +99,7 @@ impl Listener {
         valid == 0
     }
 
-    /// What the call returns to whoever made it.
+    /// Sends the result of a call to its caller.
     pub(super) fn answer(&self, call: &Call, outcome: Result<i64, Errno>) {
         let mut response = libc::seccomp_notif_resp {
             id: call.id,
@@ -107,8 +107,8 @@ impl Listener {
             error: outcome.err().map_or(0, |error| -error.raw_os_error()),
             flags: 0,
         };
-        // SAFETY: The request takes a pointer to this struct, which the kernel reads. It fails where the caller is gone,
-        // and then there is nobody to tell.
+        // SAFETY: The request takes a pointer to this struct, which the kernel reads. It fails if the caller is gone,
+        // which needs no handling.
         let _ = unsafe {
             libc::ioctl(
                 self.0.as_raw_fd(),

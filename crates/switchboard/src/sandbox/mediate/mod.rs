@@ -1,11 +1,11 @@
-//! The supervisor makes calls for a process in the sandbox that Landlock has no right for: the mode, the owner and the
-//! times of a file, and watches on folders.
+//! Mediation: the supervisor makes calls for a sandboxed process that Landlock has no rights for, such as changing the
+//! mode, the owner and the times of a file, or watching folders.
 //!
-//! The kernel stops the caller and tells us the call. We open the file that it names, once, look where it really is, and
-//! act on what we have opened: so nothing that the caller changes meanwhile has an effect. No call is ever let through
-//! as it was. Where the kernel has another listener already, all of these calls are refused.
+//! The kernel suspends the caller and notifies us. We open the named file once, check its real path, and act on the
+//! open descriptor, so that concurrent changes by the caller have no effect. The original call is never continued. If
+//! another listener is already installed, all of these calls are refused.
 //!
-//! Runs on a thread of its own, outside the sandbox, until nothing that is in the sandbox is left.
+//! Runs on its own thread, outside the sandbox, until the last sandboxed process has exited.
 
 mod listener;
 mod request;
@@ -22,14 +22,14 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, geteuid, pidfd_getfd, pi
 pub(super) use listener::{Listener, listen};
 use request::{Change, Place, Request};
 
-/// What the calls may act on.
+/// The files that the calls may act on.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scope {
     /// Folders whose files may be changed.
     pub(super) writable: Vec<PathBuf>,
-    /// What may not be changed in them.
+    /// Paths in them that may not be changed.
     pub(super) kept_back: Vec<PathBuf>,
-    /// What may not be watched.
+    /// Paths that may not be watched.
     pub(super) hidden: Vec<PathBuf>,
 }
 
@@ -40,11 +40,11 @@ pub(crate) struct Mediator {
 }
 
 impl Mediator {
-    /// Answers until nothing that could call is left.
+    /// Answers calls until no caller is left.
     pub(crate) fn serve(self) {
         while let Some(call) = self.listener.next() {
             let outcome = Request::of(&call).and_then(|request| {
-                // The caller may have been killed, and its id be that of another process by now.
+                // The caller may have been killed and its ID reused.
                 if !self.listener.is_waiting(&call) {
                     return Err(Errno::SRCH);
                 }
@@ -57,7 +57,7 @@ impl Mediator {
 
 impl Scope {
     fn carry_out(&self, request: &Request) -> Result<i64, Errno> {
-        // A caller with another identity must not borrow ours.
+        // A caller with another user ID must not use our privileges.
         if request.caller.user()? != geteuid().as_raw() {
             return Err(Errno::PERM);
         }
@@ -74,7 +74,7 @@ impl Scope {
             return inotify::add_watch(&queue, itself, flags).map(i64::from);
         }
         let stat = fstat(&file)?;
-        // A file without a name, or that was deleted, is only in the caller's hands.
+        // An unnamed or deleted file is accessible only to the caller.
         let is_nobody_elses = stat.st_nlink == 0 || !real.is_absolute();
         if !is_nobody_elses && !self.may_change(&real) {
             return Err(Errno::PERM);
@@ -110,14 +110,14 @@ impl Scope {
 }
 
 const SET_ID: u32 = 0o6000;
-/// The owner that means: stays as it is.
+/// The owner ID that means "unchanged".
 const UNCHANGED: u32 = u32::MAX;
 
 fn is_in(folders: &[PathBuf], path: &Path) -> bool {
     folders.iter().any(|folder| path.starts_with(folder))
 }
 
-/// Opens what a call names, without reading or writing it, as its caller would find it.
+/// Opens the file that a call names as its caller would resolve it, without read or write access.
 fn opened(request: &Request) -> Result<OwnedFd, Errno> {
     let of_caller = |name: &str| format!("/proc/{}/{name}", request.caller.thread());
     let folder = |folder: i32| match folder {
@@ -139,7 +139,7 @@ fn opened(request: &Request) -> Result<OwnedFd, Errno> {
             if !follow {
                 flags |= OFlags::NOFOLLOW;
             }
-            // These mean the process that asks, which is the caller.
+            // These refer to the calling process.
             for own in ["/proc/self/", "/proc/thread-self/"] {
                 if let Ok(rest) = path.strip_prefix(own) {
                     return open(Path::new(&of_caller("")).join(rest), flags, Mode::empty());
@@ -168,13 +168,13 @@ fn descriptor(folder: &str, number: i32) -> Result<OwnedFd, Errno> {
     })
 }
 
-/// A descriptor of another process, as one of ours.
+/// Duplicates a descriptor of another process.
 fn descriptor_of(process: Pid, number: i32) -> Result<OwnedFd, Errno> {
     let process = pidfd_open(process, PidfdFlags::empty())?;
     pidfd_getfd(&process, number, PidfdGetfdFlags::empty())
 }
 
-/// Where an opened file is, by the kernel's word.
+/// The path of an open file, according to the kernel.
 fn real_path(file: &OwnedFd) -> Result<PathBuf, Errno> {
     let link = format!("/proc/self/fd/{}", file.as_raw_fd());
     std::fs::read_link(link).map_err(|error| errno(&error))
@@ -184,7 +184,7 @@ fn errno(error: &io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
-/// Reads memory of a thread.
+/// Reads the memory of a thread.
 fn read_memory(thread: u32, address: u64, room: &mut [u8]) -> Result<usize, Errno> {
     use std::os::unix::fs::FileExt as _;
     let memory = File::open(format!("/proc/{thread}/mem")).map_err(|error| errno(&error))?;

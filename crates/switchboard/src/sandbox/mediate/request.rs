@@ -1,4 +1,4 @@
-//! What a call asks for, read from its arguments and its caller's memory once.
+//! Decodes a call from its arguments and its caller's memory, reading each value once.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -11,25 +11,24 @@ use rustix::process::Pid;
 use super::listener::Call;
 use super::read_memory;
 
-/// A call, understood.
+/// A decoded call.
 pub(super) struct Request {
     pub(super) caller: Caller,
     pub(super) place: Place,
     pub(super) change: Change,
 }
 
-/// The file that is meant.
+/// The file that a call names.
 pub(super) enum Place {
     Descriptor(i32),
     Path {
-        /// Where a relative path starts.
+        /// The base for a relative path.
         folder: i32,
         path: PathBuf,
         follow: bool,
     },
 }
 
-/// What is to be done with it.
 pub(super) enum Change {
     Mode(u32),
     Owner(u32, u32),
@@ -37,11 +36,11 @@ pub(super) enum Change {
     Watch { queue: i32, mask: u32 },
 }
 
-/// Who makes a call.
+/// The calling thread.
 #[derive(Clone, Copy)]
 pub(super) struct Caller(u32);
 
-/// No path is longer for the system.
+/// The maximum length of a path (`PATH_MAX`).
 const LONGEST: usize = 4096;
 const NOFOLLOW: u64 = 0x100;
 const FOLLOW: u64 = 0x400;
@@ -109,7 +108,7 @@ impl Request {
 
 const FCHMODAT2: i64 = 452;
 
-/// What a caller counts in, after the seconds.
+/// The unit of the fractional part of a time.
 enum Unit {
     #[cfg(target_arch = "x86_64")]
     Seconds,
@@ -123,7 +122,7 @@ impl Caller {
         self.0
     }
 
-    /// The process that the thread belongs to.
+    /// The process of the thread.
     pub(super) fn process(self) -> Result<Pid, Errno> {
         let id = self.status("Tgid:", 0)?;
         i32::try_from(id)
@@ -132,7 +131,7 @@ impl Caller {
             .ok_or(Errno::SRCH)
     }
 
-    /// The user by whom files are judged.
+    /// The user ID that file access is checked against.
     pub(super) fn user(self) -> Result<u32, Errno> {
         self.status("Uid:", 3)
     }
@@ -150,7 +149,7 @@ impl Caller {
             return Err(Errno::INVAL);
         }
         let folder = signed(folder);
-        // Calls about times take no path for the descriptor itself.
+        // Calls that set times pass a null path for the descriptor itself.
         let path = match path {
             0 => None,
             address => Some(self.text(address)?),
@@ -179,12 +178,12 @@ impl Caller {
         }
     }
 
-    /// A path in the caller's memory.
+    /// Reads a path from the caller's memory.
     fn text(self, address: u64) -> Result<PathBuf, Errno> {
         let mut room = [0; LONGEST];
         let mut filled = 0;
         while let Some(rest) = room.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            // What follows the text may not be there, so no page is read before the one before it.
+            // The memory after the text may be unmapped, so read one page at a time.
             let page =
                 LONGEST - usize::try_from((address + filled as u64) % LONGEST as u64).unwrap_or(0);
             let length = page.min(rest.len());
@@ -203,7 +202,7 @@ impl Caller {
         Err(Errno::NAMETOOLONG)
     }
 
-    /// The two times in the caller's memory; none are those of now.
+    /// Reads two times from the caller's memory; null means now.
     fn times(self, address: u64, unit: &Unit) -> Result<Timestamps, Errno> {
         if address == 0 {
             let now = Timespec {
@@ -254,7 +253,7 @@ fn mode(argument: u64) -> u32 {
     word(argument) & 0o7777
 }
 
-/// The lower half of an argument, which is what the kernel looks at.
+/// The lower half of an argument, which is all the kernel uses.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the upper half means nothing"

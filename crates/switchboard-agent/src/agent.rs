@@ -1,4 +1,4 @@
-//! The agent: a host, a model and a store, from which sessions are made.
+//! Entry point for embedders: an [`Agent`] holds a host, a model and a session store, and creates sessions.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::record::{self, Journal};
 use crate::session::{Session, SessionError, SessionId};
 use crate::tools::{LocalTool, Shell};
 
-/// An agent. Cheap to clone.
+/// Creates, resumes, lists and deletes sessions. Cheap to clone.
 #[derive(Clone)]
 pub struct Agent(Arc<Inner>);
 
@@ -24,47 +24,46 @@ pub(crate) struct Inner {
     connected: OnceCell<()>,
 }
 
-/// What an agent is made of. [`AgentOptions::new`] has what is usual.
+/// Configuration of an [`Agent`]. [`AgentOptions::new`] fills in the defaults.
 #[derive(Clone)]
 pub struct AgentOptions {
-    /// The host whose servers it uses, and starts with the first message of a session. Sessions and sub-agents share its
-    /// connections.
+    /// Its servers are started by the first message of a session. Sessions and sub-agents share its connections.
     pub host: Host,
-    /// The model.
+    /// Sends requests to the model.
     pub provider: Arc<dyn Provider>,
-    /// Where sessions are kept.
+    /// Stores sessions. The default keeps them in memory.
     pub store: Arc<dyn Store>,
-    /// What commands run in.
+    /// Environment, supervisor and sandbox of shell commands.
     pub shell: Shell,
-    /// Tools of the program that embeds the agent, beside those that are built in. All sessions share them.
+    /// Tools of the embedding program, in addition to the built-in ones. Shared by all sessions.
     pub tools: Vec<Arc<dyn LocalTool>>,
-    /// Where large outputs go.
+    /// Folder for outputs that exceed `max_output_tokens`; `None`: the excess is dropped.
     pub spill_folder: Option<PathBuf>,
-    /// The most tokens of text that one result of a tool may have.
+    /// Maximum size of one tool result, in tokens of text.
     pub max_output_tokens: u64,
-    /// What the model is told in addition to what every session is told.
+    /// Appended to the system prompt of every session.
     pub instructions: Option<String>,
-    /// When tools are searched for instead of listed.
+    /// When tools are found by search instead of being listed in every request.
     pub search: SearchMode,
-    /// The smallest window, in tokens, of a model that searches for tools unless `search` is [`SearchMode::On`].
+    /// Minimum context window, in tokens, for tool search, unless `search` is [`SearchMode::On`].
     pub min_context_window: u64,
-    /// How many requests to the model one turn may take.
+    /// Maximum number of model requests per turn.
     pub max_requests: u32,
-    /// How many tokens one turn may cost; no limit if not stated.
+    /// Maximum number of tokens per turn; `None`: unlimited.
     pub max_tokens: Option<u64>,
-    /// How long the first message waits for servers that are not required. Those that come later join the session.
+    /// How long the first message waits for servers that are not required. Slower servers join the session later.
     pub patience: Duration,
-    /// How much longer it waits for servers that a package runner is installing. Zero where there will be a next turn.
+    /// Additional wait for servers that a package runner is still installing. Zero if there will be a next turn.
     pub install_patience: Duration,
 }
 
-/// When tools are searched for instead of listed: what `ENABLE_TOOL_SEARCH` says.
+/// When tools are found by search instead of being listed, as set by `ENABLE_TOOL_SEARCH`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SearchMode {
-    /// When their definitions take at least ten per cent of the window.
+    /// If their definitions take at least ten per cent of the context window.
     #[default]
     Auto,
-    /// When they take at least so many per cent of it.
+    /// If their definitions take at least this percentage of the context window.
     AutoFrom(u8),
     /// Always.
     On,
@@ -72,26 +71,26 @@ pub enum SearchMode {
     Off,
 }
 
-/// A stored session, as a list has it.
+/// Metadata of a stored session.
 #[derive(Debug, Clone)]
 pub struct SessionSummary {
-    /// Its id.
+    /// Pass it to [`Agent::resume`].
     pub id: SessionId,
-    /// The folder it worked in.
+    /// The folder that the session works in.
     pub workspace: PathBuf,
-    /// The first words of its first message.
+    /// The beginning of the first message.
     pub title: String,
-    /// When it was last written to.
+    /// Time of the last write.
     pub written_at: Timestamp,
-    /// How many messages a person sent.
+    /// Number of messages sent by the user.
     pub messages: u64,
 }
 
 impl AgentOptions {
-    /// What is usual. Sessions are kept as long as the program runs, and commands see no environment.
+    /// Defaults: sessions are stored in memory, and commands get an empty environment.
     ///
-    /// All calls, of built-in tools too, pass the host's permission gate. On a host without one, no turn begins
-    /// ([`SessionError::NoGate`]).
+    /// All calls, including those of built-in tools, pass the host's permission gate. On a host without one, turns fail
+    /// with [`SessionError::NoGate`].
     pub fn new(host: Host, provider: Arc<dyn Provider>) -> Self {
         Self {
             host,
@@ -113,7 +112,7 @@ impl AgentOptions {
 }
 
 impl Agent {
-    /// An agent made of these.
+    /// Connects nothing; servers start with the first message.
     pub fn new(options: AgentOptions) -> Self {
         Self(Arc::new(Inner {
             options: Arc::new(options),
@@ -121,8 +120,8 @@ impl Agent {
         }))
     }
 
-    /// An agent with the model that the environment of this process selects: `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, or
-    /// `OPENAI_BASE_URL` for an endpoint of your own.
+    /// Selects the model from the environment of this process: `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, or
+    /// `OPENAI_BASE_URL` for a self-hosted endpoint.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -138,7 +137,7 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// If no variable selects a model, or the endpoint cannot be asked which models it has.
+    /// If no variable selects a model, or the endpoint cannot list its models.
     pub async fn from_env(host: Host) -> Result<Self, SettingsError> {
         let settings = ProviderSettings::from_variables(|name| std::env::var(name).ok());
         Ok(Self::new(AgentOptions::new(
@@ -147,15 +146,14 @@ impl Agent {
         )))
     }
 
-    /// A new session that works in this folder. Nothing is connected or written before the first message.
+    /// Creates a session that works in this folder. Nothing is connected or written before the first message.
     pub fn session(&self, workspace: impl AsRef<Path>) -> Session {
         let id = SessionId::random();
         let journal = Journal::new(Arc::clone(&self.0.options.store), id.clone());
         Session::new(Arc::clone(&self.0), id, workspace.as_ref(), journal)
     }
 
-    /// A stored session, to go on with it. Calls whose end was not recorded are answered as interrupted; none is made
-    /// again.
+    /// Loads a stored session. Calls without a recorded result are answered as interrupted; none is repeated.
     pub async fn resume(&self, id: &SessionId) -> Result<Session, SessionError> {
         let store = Arc::clone(&self.0.options.store);
         let journal = Journal::read(store, id.clone()).await?;
@@ -170,24 +168,23 @@ impl Agent {
         ))
     }
 
-    /// The stored sessions, the latest first.
+    /// Lists the stored sessions, newest first.
     pub async fn sessions(&self) -> Result<Vec<SessionSummary>, SessionError> {
         record::sessions(&*self.0.options.store).await
     }
 
-    /// Removes a stored session; `false` if there is none of that id.
+    /// Deletes a stored session; `false` if the id is unknown.
     pub async fn delete(&self, id: &SessionId) -> Result<bool, SessionError> {
         record::delete(&*self.0.options.store, id).await
     }
 }
 
 impl Inner {
-    /// Whether the servers have been connected.
     pub(crate) fn is_connected(&self) -> bool {
         self.connected.initialized()
     }
 
-    /// Connects the servers, the first time. Only those that are required are waited for as long as it takes.
+    /// Connects the servers once. Waits up to `patience` for optional servers, and without limit for required ones.
     pub(crate) async fn connect(&self) -> Result<(), SessionError> {
         let options = &self.options;
         let connect = async {
@@ -197,9 +194,9 @@ impl Inner {
             if is_first {
                 options.host.connect_all().await;
             }
-            // What cannot be connected is told with the state of its server.
+            // Connection failures are reported with the state of the server.
             let _ = timeout(options.patience, options.host.started()).await;
-            // What is being installed may be there only for the next turn, unless there is none.
+            // A package that is still installing usually joins in the next turn; wait for it only if there is none.
             let _ = timeout(options.install_patience, options.host.installed()).await;
             options.host.ready().await
         };

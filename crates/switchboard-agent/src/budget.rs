@@ -1,11 +1,10 @@
-//! What a turn may cost, its sub-agents included.
+//! Request and token budget of a turn, shared with its sub-agents.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::events::EndReason;
 use crate::provider::Usage;
 
-/// What is left of a turn's budget. Shared with its sub-agents.
 #[derive(Debug)]
 pub(crate) struct Budget {
     requests: AtomicU32,
@@ -13,7 +12,6 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// So many requests to the model, and so many tokens.
     pub(crate) fn new(requests: u32, tokens: Option<u64>) -> Self {
         Self {
             requests: AtomicU32::new(requests),
@@ -21,7 +19,7 @@ impl Budget {
         }
     }
 
-    /// Takes one request, or tells what is used up.
+    /// Takes one request; the error is the exhausted budget.
     pub(crate) fn take_request(&self) -> Result<(), EndReason> {
         self.left()?;
         let take = |left: u32| left.checked_sub(1);
@@ -31,7 +29,7 @@ impl Budget {
         taken.map(|_| ()).map_err(|_| EndReason::TurnBudget)
     }
 
-    /// Whether another request could be made, or what is used up.
+    /// Checks for remaining budget without taking any; the error is the exhausted budget.
     pub(crate) fn left(&self) -> Result<(), EndReason> {
         if self.requests.load(Ordering::Relaxed) == 0 {
             return Err(EndReason::TurnBudget);
@@ -42,7 +40,6 @@ impl Budget {
         }
     }
 
-    /// Takes what an answer cost.
     pub(crate) fn spend(&self, usage: Usage) {
         if let Some(tokens) = &self.tokens {
             let spend = |left: u64| Some(left.saturating_sub(usage.total()));

@@ -1,6 +1,6 @@
-//! What a session has for its whole life, whatever is said in it: its tools, its folder, its model.
+//! State that lasts as long as a session: its tools, folder and model.
 //!
-//! A sub-agent has one of its own, with fewer tools, on the same host.
+//! A sub-agent gets its own context, with a subset of the tools, on the same host.
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -22,17 +22,16 @@ use crate::tools::mcp_resources::{ListMcpResources, ReadMcpResource};
 use crate::tools::mcp_search::{self, Found, McpSearch};
 use crate::tools::{self, LocalTool, agent};
 
-/// How deep agents may give tasks to agents.
+/// Maximum nesting depth of sub-agents.
 const MAX_DEPTH: u32 = 2;
 
-/// What a session, or a sub-agent, has.
 pub(crate) struct AgentContext {
     pub(crate) options: Arc<AgentOptions>,
     pub(crate) id: SessionId,
-    /// What every call of the session brings along: its tools, its folder, its bounds.
+    /// Passed to the host with every call.
     pub(crate) calls: CallContext,
     pub(crate) found: Found,
-    /// The built-in tools, `Agent` included, in the order in which the model is told of them.
+    /// Built-in tools, including `Agent`, in the order of the request.
     definitions: Vec<ToolDefinition>,
     provider: RwLock<Arc<dyn Provider>>,
     depth: u32,
@@ -44,7 +43,7 @@ impl AgentContext {
         Self::with(options, id, workspace, ToolSubset::default(), provider, 0)
     }
 
-    /// Of a sub-agent that may use no more than what fits the patterns.
+    /// Creates the context of a sub-agent, limited to the tools that match the patterns.
     pub(crate) fn of_sub_agent(&self, patterns: Option<Vec<NameGlob>>) -> Self {
         let subset = match patterns {
             Some(patterns) => self.calls.subset.narrowed(patterns),
@@ -78,7 +77,7 @@ impl AgentContext {
             found: found.clone(),
         }));
         tools.extend(options.tools.iter().cloned());
-        // Tools are found among those that one may use.
+        // `McpSearch` is always offered; its hits are filtered by the subset.
         let is_used = |name: &str| name == mcp_search::NAME || subset.has(name);
         tools.retain(|tool| is_used(&tool.definition().name));
         let tools = LocalTools::new(tools);
@@ -86,7 +85,8 @@ impl AgentContext {
         if depth < MAX_DEPTH && is_used(agent::NAME) {
             definitions.push(agent::tool_definition());
         }
-        // The order is part of every request, so it may depend on nothing but the tools themselves.
+        // The order is part of every request, so it must depend on the tools alone: anything else breaks prompt
+        // caching.
         let place = |tool: &ToolDefinition| {
             let place = BUILT_INS.iter().position(|name| *name == tool.name);
             place.unwrap_or(BUILT_INS.len())
@@ -111,13 +111,12 @@ impl AgentContext {
         }
     }
 
-    /// The model.
     pub(crate) fn provider(&self) -> Arc<dyn Provider> {
         let provider = self.provider.read();
         Arc::clone(&provider.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Uses another model.
+    /// Switches the model.
     pub(crate) fn set_provider(&self, provider: Arc<dyn Provider>) {
         let mut current = self
             .provider
@@ -126,24 +125,23 @@ impl AgentContext {
         *current = provider;
     }
 
-    /// What the model is told of the built-in tool of that name.
+    /// The built-in tool of that name.
     pub(crate) fn definition(&self, name: &str) -> Option<&ToolDefinition> {
         self.definitions.iter().find(|tool| tool.name == name)
     }
 
-    /// What the model is told of built-in tools, in order.
     pub(crate) fn definitions(&self) -> impl Iterator<Item = ToolDefinition> {
         self.definitions.iter().cloned()
     }
 
-    /// Every configured server whose tools are not there, with the reason, in the order of their names.
+    /// Configured servers without available tools, with the reason, sorted by name.
     pub(crate) fn failed_servers(&self) -> Vec<FailedServer> {
         let statuses = self.options.host.statuses();
         let absent = statuses.iter().filter_map(ServerStatus::absence);
         absent.map(FailedServer::from).collect()
     }
 
-    /// Who is told what to do.
+    /// Which system prompt the model gets.
     pub(crate) fn audience(&self) -> Audience {
         if self.depth == 0 {
             Audience::Agent

@@ -1,8 +1,7 @@
-//! A conversation as its entries make it.
+//! In-memory state of a session, rebuilt by replaying its entries.
 //!
-//! Owns the state of a session that follows from what was recorded, and nothing else does: [`Conversation::apply`] is
-//! the only thing that changes it. Messages of one side that follow one another are one message, as some models insist
-//! that the sides alternate.
+//! [`Conversation::apply`] is the only way to change it. Consecutive messages of the same role are merged, as some
+//! models require alternating roles.
 
 use std::collections::HashSet;
 
@@ -13,42 +12,42 @@ use crate::message::{Content, Message, Part, Role, ToolCall, ToolResult};
 use crate::provider::Usage;
 use crate::record::{Entry, Header};
 
-/// What a picture is taken to cost.
+/// Estimated cost of an image.
 const IMAGE_TOKENS: Tokens = Tokens(1_600);
 
-/// How many characters the title of a session has.
+/// Maximum length of a session title.
 const TITLE_CHARACTERS: usize = 80;
 
-/// What became of a call that was under way when the session ended.
+/// Result of a call that was running when the session ended.
 const INTERRUPTED: &str = "The call was interrupted before its result was known. Whether it had an effect is not \
                            known: check before calling again.";
 
-/// What became of a call that was never begun.
+/// Result of a call that never started.
 const NOT_RUN: &str = "The call was not run, because the turn was interrupted before it.";
 
-/// What the entries of a session come to.
+/// State of a session after its entries.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
     header: Option<Header>,
     messages: Vec<Message>,
-    /// The calls of the last answer, while not all of them have ended.
+    /// Calls of the last answer, until all of them have a result.
     open: Vec<OpenCall>,
-    /// Ids of calls that are taken.
+    /// Call ids in use.
     ids: HashSet<String>,
-    /// The tools that the model was told of, in order.
+    /// Names of the listed tools, in order.
     viewed: Vec<String>,
     is_searching: bool,
     introduced: HashSet<String>,
     usage: Usage,
-    /// What the provider last counted, for all up to its answer.
+    /// Tokens up to and including the last answer, as counted by the provider.
     counted: Option<u64>,
-    /// What came after that, or everything, as we estimate it.
+    /// Estimated tokens since `counted`, or of the whole conversation.
     estimated: Tokens,
     title: String,
     prompts: u64,
 }
 
-/// A call that the model wants made.
+/// A call of the last answer, with its progress.
 #[derive(Debug)]
 struct OpenCall {
     call: ToolCall,
@@ -57,7 +56,7 @@ struct OpenCall {
 }
 
 impl Conversation {
-    /// Makes of an entry what it means.
+    /// Updates the state with one entry.
     pub(crate) fn apply(&mut self, entry: Entry) {
         match entry {
             Entry::Begun(header) => {
@@ -130,76 +129,74 @@ impl Conversation {
                 usage,
             } => {
                 self.usage += usage;
-                let kept = self.messages.split_off(replaced.min(self.messages.len()));
-                self.messages = Vec::with_capacity(kept.len() + 1);
+                let remaining = self.messages.split_off(replaced.min(self.messages.len()));
+                self.messages = Vec::with_capacity(remaining.len() + 1);
                 self.counted = None;
                 self.estimated = Tokens::default();
                 self.push(summary);
-                for message in kept {
+                for message in remaining {
                     self.push(message);
                 }
             }
         }
     }
 
-    /// How the session began; `None` before it has.
+    /// Set by the first entry; `None` before it.
     pub(crate) fn header(&self) -> Option<&Header> {
         self.header.as_ref()
     }
 
-    /// The messages, as a model is shown them.
     pub(crate) fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    /// What became of the calls that have no result, if nobody makes them any more.
+    /// Results for the calls that have none, marking them as interrupted or not run.
     pub(crate) fn abandoned(&self) -> Vec<ToolResult> {
         let open = self.open.iter().filter(|open| open.result.is_none());
         open.map(OpenCall::abandoned).collect()
     }
 
-    /// Whether a call has that id already.
     pub(crate) fn has_call(&self, id: &str) -> bool {
         self.ids.contains(id)
     }
 
-    /// The tools that the model was told of, in order.
+    /// Names of the listed tools, in order.
     pub(crate) fn viewed(&self) -> &[String] {
         &self.viewed
     }
 
-    /// Whether tools of servers are searched for.
+    /// Whether server tools are found by search instead of being listed.
     pub(crate) fn is_searching(&self) -> bool {
         self.is_searching
     }
 
-    /// Whether the model was told of this server.
+    /// Whether the server was already introduced to the model.
     pub(crate) fn knows(&self, server: &str) -> bool {
         self.introduced.contains(server)
     }
 
-    /// What all of it has cost.
+    /// Usage of all answers, summaries and sub-agents.
     pub(crate) fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// The first words of the first message.
     pub(crate) fn title(&self) -> &str {
         &self.title
     }
 
-    /// How many messages a person sent.
+    /// Number of messages sent by the user.
     pub(crate) fn prompts(&self) -> u64 {
         self.prompts
     }
 
-    /// How many tokens a request has that begins with `overhead`: as far as possible what the provider counted.
+    /// Tokens of the next request: the provider's count plus an estimate of what came after it. `overhead` is used
+    /// while there is no count.
     pub(crate) fn tokens(&self, overhead: Tokens) -> u64 {
         let before = self.counted.unwrap_or(overhead.0);
         before.saturating_add(self.estimated.0)
     }
 
-    /// Ends the last answer's calls: what came of them is said in the order in which they were wanted.
+    /// Appends the results of the last answer's calls, in the order of the calls.
     fn close(&mut self) {
         if self.open.is_empty() {
             return;
@@ -240,7 +237,7 @@ impl OpenCall {
     }
 }
 
-/// What a message is taken to cost.
+/// Estimated cost of a message.
 pub(crate) fn tokens(message: &Message) -> Tokens {
     message.parts.iter().map(part_tokens).sum()
 }

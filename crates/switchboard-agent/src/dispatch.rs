@@ -1,8 +1,7 @@
-//! From what a model wrote to a call of the host, and from its outcome to what the model gets.
+//! Turns a model's tool call into a host call, and the outcome into a tool result.
 //!
-//! Owns reading the arguments and what can be told of a call before it is made. Everything else is the host's call
-//! pipeline, the same for built-in tools and those of servers. Nothing that a model, a tool or a server does ends a turn:
-//! every call has a result that the model can act on.
+//! Parses the arguments here; the rest is the host's call pipeline, the same for built-in and server tools. A failing
+//! call never ends a turn: every call yields a result that the model can act on.
 
 use std::sync::Arc;
 
@@ -16,37 +15,36 @@ use crate::context::AgentContext;
 use crate::message::{Content, Image, ToolCall};
 use crate::tools::agent;
 
-/// The longest name of a tool that is shown.
+/// Maximum length of a tool name in messages.
 const MAX_NAME: usize = 160;
 
-/// How much of bad arguments is shown around the place where they are bad.
+/// Bytes shown on each side of a JSON syntax error.
 const EXCERPT: usize = 40;
 
-/// A call, as far as it can be told before it is made.
+/// A call whose tool is resolved and whose arguments are parsed.
 pub(crate) struct Prepared {
-    /// The name that the host knows the tool by.
+    /// The name under which the host exposes the tool.
     pub(crate) name: String,
-    /// The tool on its server; `None` for a built-in one, and while its server is not connected.
+    /// `None` for a built-in tool, and while the server is not connected.
     pub(crate) reference: Option<ToolRef>,
     pub(crate) is_built_in: bool,
-    /// Whether it changes nothing, so that it may be made beside others.
+    /// Whether the call has no side effects and may run in parallel with others.
     pub(crate) is_read_only: bool,
-    /// The arguments, or why they cannot be read.
+    /// The error is a message for the model.
     pub(crate) arguments: Result<Box<RawValue>, String>,
 }
 
-/// What the model and the listeners of a turn get of a call.
+/// Result of a call, for the model and for event listeners.
 pub(crate) struct Answered {
     pub(crate) content: Vec<Content>,
     pub(crate) is_error: bool,
-    /// What a person is shown in place of the content.
+    /// Shown to the user in place of the content.
     pub(crate) display: Option<String>,
-    /// The outcome that it was made of.
+    /// `None` if the call failed before it had an outcome.
     pub(crate) outcome: Option<CallOutcome>,
 }
 
 impl Answered {
-    /// A failure that the model can act on.
     pub(crate) fn error(text: impl Into<String>) -> Self {
         Self {
             content: vec![Content::Text { text: text.into() }],
@@ -58,7 +56,7 @@ impl Answered {
 }
 
 impl AgentContext {
-    /// Finds the tool of a call and reads its arguments.
+    /// Resolves the tool of a call and parses its arguments.
     pub(crate) fn prepare(&self, call: &ToolCall) -> Prepared {
         let arguments = read_arguments(call);
         let name = call.name.clone();
@@ -84,9 +82,9 @@ impl AgentContext {
                 arguments,
             };
         }
-        // Its server may not be connected. The host waits for it, or says what is wrong.
+        // The server may not be connected yet. The host waits for it, or returns an error.
         let is_agent = name == agent::NAME && self.definition(&name).is_some();
-        // A call of what cannot be a tool's name changes nothing.
+        // A name that cannot belong to any tool has no side effects.
         let is_made = arguments.is_ok() && (is_agent || self.calls.may_reach(&name));
         Prepared {
             name,
@@ -97,7 +95,7 @@ impl AgentContext {
         }
     }
 
-    /// Makes a call. `agent` is the tool `Agent`, where this call may be one of it.
+    /// Runs a call. `agent` is the `Agent` tool for this call.
     pub(crate) async fn call(
         &self,
         name: String,
@@ -128,7 +126,6 @@ impl AgentContext {
     }
 }
 
-/// What the model gets of a shaped result.
 fn contents(shaped: Shaped, spill: Option<&SpillFolder>) -> Vec<Content> {
     let contents = shaped.blocks.into_iter().map(|block| match block {
         Block::Text(text) => Content::Text { text },
@@ -140,7 +137,7 @@ fn contents(shaped: Shaped, spill: Option<&SpillFolder>) -> Vec<Content> {
     contents.collect()
 }
 
-/// Sound goes to a file: no model here can hear.
+/// Saves audio to a file: no supported model accepts it.
 fn audio_note(media: &Media, spill: Option<&SpillFolder>) -> String {
     use base64::Engine as _;
     let kind = neutralise(&media.mime_type).into_owned();
@@ -148,15 +145,15 @@ fn audio_note(media: &Media, spill: Option<&SpillFolder>) -> String {
     let place = match (bytes, spill) {
         (Ok(bytes), Some(folder)) => match folder.write("audio", "bin", &bytes) {
             Ok(spilled) => format!("saved to {}", spilled.path.display()),
-            Err(error) => format!("not kept: {error}"),
+            Err(error) => format!("not saved: {error}"),
         },
-        (Err(_), _) => "not kept: its data is no base64".to_owned(),
-        (_, None) => "not kept: there is no folder for it".to_owned(),
+        (Err(_), _) => "not saved: the data is not valid base64".to_owned(),
+        (_, None) => "not saved: no folder is configured for it".to_owned(),
     };
     format!("[sound, {kind}, {place}]")
 }
 
-/// Reads the arguments that a model wrote: an object, though it may be none at all, or wrapped in a string.
+/// Parses arguments: a JSON object, an empty text, or an object wrapped in a JSON string.
 fn read_arguments(call: &ToolCall) -> Result<Box<RawValue>, String> {
     let text = call.arguments.trim();
     let text = if text.is_empty() { "{}" } else { text };
@@ -177,7 +174,7 @@ fn read_arguments(call: &ToolCall) -> Result<Box<RawValue>, String> {
     })
 }
 
-/// The text around a place, which serde counts in bytes from 1.
+/// Text around a position; serde counts columns in bytes, from 1.
 fn excerpt(text: &str, line: usize, column: usize) -> String {
     let line = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
     let at = column.saturating_sub(1).min(line.len());
@@ -186,7 +183,7 @@ fn excerpt(text: &str, line: usize, column: usize) -> String {
     line.get(start..end).unwrap_or_default().to_owned()
 }
 
-/// The last boundary of a character up to there.
+/// Largest character boundary at or before `at`.
 fn floor(text: &str, mut at: usize) -> usize {
     while !text.is_char_boundary(at) {
         at = at.saturating_sub(1);

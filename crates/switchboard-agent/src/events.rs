@@ -1,6 +1,6 @@
-//! What happens in a turn, as it happens: for terminals, pages and programs that show it.
+//! Events of a turn, for front ends that show its progress.
 //!
-//! Owns the events. Their JSON is what `chat --output stream-json` prints, one event on each line.
+//! Their JSON form is the output of `chat --output stream-json`, one event per line.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -10,161 +10,161 @@ use switchboard::status::Absence;
 use crate::message::Content;
 use crate::provider::Usage;
 
-/// One thing that happened.
+/// An event of a session or turn.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SessionEvent {
-    /// A server that is being connected, or is not used, has come into this state.
+    /// The state of a server has changed during startup.
     StartupUpdate {
-        /// The server.
+        /// Name of the server.
         server: String,
-        /// Its state in one word: `pending`, `connected`, `failed`, `needs-auth`, `untrusted`, …
+        /// Its state as one word: `pending`, `connected`, `failed`, `needs-auth`, `untrusted`, …
         state: String,
-        /// How many tools it offers, once it is connected.
+        /// Number of tools; `None` until it is connected.
         #[serde(skip_serializing_if = "Option::is_none")]
         tools: Option<usize>,
-        /// Why its tools are not there.
+        /// Why its tools are unavailable; `None` if they are available.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// No more servers are waited for. Those that are still starting join the session when they are ready.
+    /// The startup wait is over. Servers that are still starting join the session when they are ready.
     StartupComplete {
-        /// The servers that are connected.
+        /// Names of the connected servers.
         ready: Vec<String>,
-        /// Every server whose tools are not there.
+        /// Servers whose tools are unavailable.
         failed_servers: Vec<FailedServer>,
     },
-    /// The session is ready for the turn: servers are connected or have failed.
+    /// The turn starts: each server is connected, has failed or is still starting.
     Started {
-        /// The session.
+        /// Id to resume the session with.
         session_id: String,
-        /// The model.
+        /// Name of the model.
         model: String,
-        /// How many tools the model is told of.
+        /// Number of tools listed in the request.
         tools: usize,
-        /// Every configured server whose tools are not there, those that are switched off aside.
+        /// Configured servers whose tools are unavailable, except those that are switched off.
         failed_servers: Vec<FailedServer>,
     },
-    /// More text of the model.
+    /// The model streamed text.
     Text {
-        /// The text.
+        /// To append to the previous text.
         text: String,
     },
-    /// More of what the model thinks.
+    /// The model streamed reasoning.
     Thinking {
-        /// The thought.
+        /// To append to the previous reasoning.
         text: String,
     },
-    /// The model is asked once more; text and thoughts since the last whole message no longer count.
+    /// The request is retried; discard text and reasoning since the last complete message.
     Retrying {
-        /// What happened.
+        /// Error of the failed attempt.
         reason: String,
-        /// How long is waited, in milliseconds.
+        /// Backoff before the next attempt, in milliseconds.
         wait_ms: u64,
-        /// Which attempt comes next.
+        /// Number of the next attempt; the first was 1.
         attempt: u32,
     },
-    /// A call begins.
+    /// A tool call starts.
     CallBegins {
-        /// The call's id.
+        /// Unique in the session.
         id: String,
-        /// The tool by the name that the model used.
+        /// Tool name as written by the model.
         name: String,
-        /// The server whose tool it is; `None` for a built-in tool, and for one that is not there.
+        /// Server of the tool; `None` for built-in and unknown tools.
         #[serde(skip_serializing_if = "Option::is_none")]
         server: Option<String>,
-        /// The tool as its server calls it; for other tools the same as `name`.
+        /// Tool name on its server; the same as `name` for other tools.
         tool: String,
-        /// The arguments, where they are JSON.
+        /// `None` if they are not valid JSON.
         arguments: Option<Box<RawValue>>,
-        /// The sub-agent that makes it, by the id of the call that started it.
+        /// Id of the `Agent` call that started the calling sub-agent; `None` for the main agent.
         #[serde(skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
     },
-    /// A call gets on, or is merely still running: at least every `progress_interval_sec`.
+    /// Progress of a call, or a sign that it is still running; at least every `progress_interval_sec`.
     CallProgress {
-        /// The call's id.
+        /// Id of the call.
         id: String,
-        /// How far it is, where that is known.
+        /// Amount done, if the tool reports it.
         #[serde(skip_serializing_if = "Option::is_none")]
         progress: Option<f64>,
-        /// How far there is to go, where that is known.
+        /// Amount in total, if the tool reports it.
         #[serde(skip_serializing_if = "Option::is_none")]
         total: Option<f64>,
-        /// What is being done.
+        /// Status text of the tool.
         #[serde(skip_serializing_if = "Option::is_none")]
         message: Option<String>,
-        /// How long the call has been running, in milliseconds, where the tool itself said nothing.
+        /// Running time in milliseconds; set only if the tool itself reported nothing.
         #[serde(skip_serializing_if = "Option::is_none")]
         elapsed_ms: Option<u64>,
     },
-    /// A call has ended.
+    /// A tool call has ended.
     CallEnds {
-        /// The call's id.
+        /// Id of the call.
         id: String,
-        /// The tool by the name that the model used.
+        /// Tool name as written by the model.
         name: String,
-        /// The server whose tool it is; `None` for a built-in tool, and for one that is not there.
+        /// Server of the tool; `None` for built-in and unknown tools.
         #[serde(skip_serializing_if = "Option::is_none")]
         server: Option<String>,
-        /// The tool as its server calls it; for other tools the same as `name`.
+        /// Tool name on its server; the same as `name` for other tools.
         tool: String,
-        /// What the model gets.
+        /// The result as sent to the model.
         content: Vec<Content>,
-        /// The result as the server sent it. `None` for built-in tools, and for calls without a result. Not part of the
-        /// JSON form, where `content` is.
+        /// The result as sent by the server; `None` for built-in tools and calls without a result. Not part of the JSON
+        /// form, which has `content`.
         #[serde(skip)]
         result: Option<SharedJson>,
-        /// Whether it failed.
+        /// Whether the call failed.
         is_error: bool,
-        /// How long it took, in milliseconds.
+        /// Duration in milliseconds.
         elapsed_ms: u64,
-        /// What a person is shown in place of the content.
+        /// Shown to the user in place of the content.
         #[serde(skip_serializing_if = "Option::is_none")]
         display: Option<String>,
-        /// The sub-agent that made it, by the id of the call that started it.
+        /// Id of the `Agent` call that started the calling sub-agent; `None` for the main agent.
         #[serde(skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
     },
-    /// The tools that the model is told of have changed, from the next request on.
+    /// The listed tools change with the next request.
     ToolsChanged {
-        /// Those that came.
+        /// Names of the new tools.
         added: Vec<String>,
-        /// Those that went.
+        /// Names of the removed tools.
         removed: Vec<String>,
     },
-    /// The conversation was made shorter, because the model's window filled.
+    /// The conversation was compacted because the context window was full.
     Compacted {
-        /// Tokens before, estimated.
+        /// Estimated tokens before.
         before: u64,
-        /// Tokens after, estimated.
+        /// Estimated tokens after.
         after: u64,
     },
-    /// What one answer of the model cost.
+    /// The model finished an answer or a summary.
     Usage {
-        /// The tokens.
+        /// Tokens of this answer alone.
         usage: Usage,
     },
-    /// Something a person should know that is no error of the turn.
+    /// A notice for the user that does not fail the turn.
     Notice {
-        /// What.
+        /// One sentence.
         text: String,
     },
-    /// The turn has ended, and this is what came of it. The last event of a turn that did not fail.
+    /// The turn has ended. The last event of a turn that did not fail.
     Ended(Reply),
 }
 
-/// A server that a turn goes on without.
+/// A server that is unavailable in a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FailedServer {
-    /// The server.
+    /// Name of the server.
     pub name: String,
-    /// Its state in one word: `failed`, `needs-auth`, `pending`, `untrusted`, `invalid`, …
+    /// Its state as one word: `failed`, `needs-auth`, `pending`, `untrusted`, `invalid`, …
     pub state: String,
-    /// Why, in one line that is safe to show.
+    /// One sanitized line.
     pub reason: String,
-    /// The last lines of its stderr, oldest first.
+    /// Last lines of its stderr, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stderr: Vec<String>,
 }
@@ -180,35 +180,35 @@ impl From<Absence> for FailedServer {
     }
 }
 
-/// What came of a turn.
+/// Result of a turn.
 #[derive(Debug, Clone, Serialize)]
 pub struct Reply {
-    /// The session.
+    /// Id to resume the session with.
     pub session_id: String,
-    /// The model's last words.
+    /// Text of the last answer that had any.
     pub response: String,
-    /// The calls that were made.
+    /// Calls of the main agent, in the order in which they ended.
     pub tool_calls: Vec<CallSummary>,
-    /// What the turn cost.
+    /// Tokens of the whole turn, including sub-agents.
     pub usage: Usage,
-    /// Why it ended.
+    /// Why the turn ended.
     pub reason: EndReason,
-    /// Every configured server that the turn went on without.
+    /// Configured servers that were unavailable.
     pub failed_servers: Vec<FailedServer>,
 }
 
-/// One call of a turn.
+/// A tool call of a turn.
 #[derive(Debug, Clone, Serialize)]
 pub struct CallSummary {
-    /// The call's id.
+    /// Unique in the session.
     pub id: String,
-    /// The tool.
+    /// Tool name as written by the model.
     pub name: String,
-    /// The arguments, where they are JSON.
+    /// `None` if they are not valid JSON.
     pub arguments: Option<Box<RawValue>>,
-    /// Whether it failed.
+    /// Whether the call failed.
     pub is_error: bool,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub elapsed_ms: u64,
 }
 
@@ -217,14 +217,14 @@ pub struct CallSummary {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EndReason {
-    /// The model is done.
+    /// The model finished its answer.
     Done,
     /// The model refused.
     Refused,
-    /// The answer reached its limit.
+    /// The answer reached the output limit or the context window.
     Length,
-    /// The budget of requests to the model is used up.
+    /// The budget of model requests is used up.
     TurnBudget,
-    /// The budget of tokens is used up.
+    /// The token budget is used up.
     TokenBudget,
 }

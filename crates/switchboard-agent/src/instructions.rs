@@ -1,7 +1,7 @@
-//! What a model is told besides the conversation: the system prompt, and notes about what has changed since.
+//! System prompt of a session, and notes to the model about servers and tools that join later.
 //!
-//! The system prompt is made once, at the beginning of a session, and recorded: whatever changes later is told in the
-//! conversation, so that a request always begins like the one before.
+//! The system prompt is built once, at the start of a session, and recorded. Later changes go into the conversation, so
+//! that the prefix of a request never changes and stays in the provider's cache.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,7 +12,7 @@ use switchboard::internal::catalog::text::neutralise;
 
 use crate::message::{Message, Role};
 
-/// How many servers' instructions a prompt holds. More are found by searching their tools.
+/// Maximum number of server introductions in a prompt. The others are found by tool search.
 const MAX_SERVERS: usize = 50;
 
 const TASK: &str = "\
@@ -37,16 +37,15 @@ const SEARCHED: &str = "\
 The tools of MCP servers are too many to list. Find them with McpSearch, by what they do; those that it finds can be \
 called from then on.";
 
-/// Who is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Audience {
-    /// An agent that a person speaks with.
+    /// Talks to the user.
     Agent,
-    /// An agent that works for another one.
+    /// Works on a task of another agent.
     SubAgent,
 }
 
-/// What the system prompt is made of.
+/// Input of the system prompt.
 pub(crate) struct Situation<'a> {
     pub(crate) audience: Audience,
     pub(crate) workspace: &'a Path,
@@ -56,7 +55,7 @@ pub(crate) struct Situation<'a> {
     pub(crate) is_searching: bool,
 }
 
-/// The system prompt, and the servers that it tells of.
+/// Builds the system prompt, and lists the servers that it introduces.
 pub(crate) fn system_prompt(situation: &Situation<'_>) -> (String, Vec<String>) {
     let task = match situation.audience {
         Audience::Agent => TASK,
@@ -86,13 +85,13 @@ pub(crate) fn system_prompt(situation: &Situation<'_>) -> (String, Vec<String>) 
     (prompt, names.collect())
 }
 
-/// What is said in the conversation of servers that have come since, if there is anything to say.
+/// Message that introduces servers that joined later; `None` if there is nothing to say about them.
 pub(crate) fn note_on(servers: &[&CatalogServer], is_searching: bool) -> Option<Message> {
-    let told = servers
+    let introduced = servers
         .iter()
         .filter(|server| is_searching || server.model_instructions().is_some())
         .take(MAX_SERVERS);
-    let introductions: Vec<String> = told
+    let introductions: Vec<String> = introduced
         .map(|server| introduction(server, is_searching))
         .collect();
     if introductions.is_empty() {
@@ -105,7 +104,7 @@ pub(crate) fn note_on(servers: &[&CatalogServer], is_searching: bool) -> Option<
     Some(Message::text(Role::User, text))
 }
 
-/// What is said when tools come to be searched for in the course of a session.
+/// Message for the switch from listed tools to tool search in mid-session.
 pub(crate) fn note_on_search() -> Message {
     let text = format!("[Note of the program, not of the person: {SEARCHED}]");
     Message::text(Role::User, text)
@@ -117,7 +116,7 @@ fn introduction(server: &CatalogServer, is_searching: bool) -> String {
         let _ = write!(text, ", tools: {}", server.tools().count());
     }
     if let Some(instructions) = server.model_instructions() {
-        // Indented, so that nothing in there can pass for a line of ours.
+        // Indented, so that a server cannot forge a line of the prompt.
         let _ = write!(text, ". It says about itself:");
         for line in instructions.lines() {
             let _ = write!(text, "\n    {line}");
@@ -127,12 +126,11 @@ fn introduction(server: &CatalogServer, is_searching: bool) -> String {
     text
 }
 
-/// A name that cannot pass for more than one.
+/// Sanitizes a name and removes its line breaks.
 fn one_line(name: &str) -> String {
     neutralise(name).replace(['\n', '\r'], " ")
 }
 
-/// A date as people write it, UTC.
 fn date(now: SystemTime) -> String {
     let now = jiff::Timestamp::try_from(now).unwrap_or_default();
     now.strftime("%Y-%m-%d").to_string()

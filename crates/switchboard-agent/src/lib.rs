@@ -59,7 +59,7 @@ pub mod internal {
     pub use crate::tools::standard;
 }
 
-/// The examples of the README are compiled with the documentation's tests, and the first of them is run.
+/// Compiles the examples of the README as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 mod readme {}

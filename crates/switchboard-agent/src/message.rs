@@ -1,26 +1,26 @@
-//! What a conversation consists of, whoever the model's provider is.
+//! Messages of a conversation, independent of the model's provider.
 //!
-//! Owns the types that sessions are stored as: a change here must still read what was written before. Each provider
-//! turns them into its own wire format and back.
+//! Sessions are stored in this form, so changes must stay able to read older data. Each provider converts to and from
+//! its own wire format.
 
 use serde::{Deserialize, Serialize};
 
 pub(crate) use switchboard::ToolDefinition;
 
-/// One message of a conversation.
+/// A message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who says it.
+    /// Author of the message.
     pub role: Role,
-    /// What is said, in order.
+    /// Content, in order.
     pub parts: Vec<Part>,
 }
 
-/// Who says something. Results of tools are said by the user.
+/// Author of a message. Tool results have the role of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The person, or whoever writes on their behalf.
+    /// The user, or the program on the user's behalf.
     User,
     /// The model.
     Assistant,
@@ -31,27 +31,27 @@ pub enum Role {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Part {
-    /// Text.
+    /// Plain text.
     Text {
-        /// The text.
+        /// Not necessarily trimmed.
         text: String,
     },
-    /// A picture.
+    /// Inline image.
     Image(Image),
-    /// What a model thought before it spoke. Only the provider that made it can use it again.
+    /// Reasoning of a model. Only the model that produced it can use it again.
     Thinking(Thinking),
-    /// A call that the model wants made.
+    /// Tool call requested by the model.
     ToolCall(ToolCall),
-    /// What came of a call.
+    /// Result of a tool call.
     ToolResult(ToolResult),
 }
 
-/// A picture.
+/// An inline image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
-    /// Its media type.
+    /// Media type, such as `image/png`.
     pub mime_type: String,
-    /// Its bytes, base64.
+    /// Base64.
     pub data: String,
 }
 
@@ -60,37 +60,37 @@ impl Image {
     pub const MIME_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 }
 
-/// What a model thought.
+/// Reasoning of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thinking {
-    /// The thought in words; empty where the provider keeps it to itself.
+    /// Empty if the provider redacts it.
     pub text: String,
-    /// What the provider wants back with it, unread.
+    /// Opaque signature to send back to the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<String>,
-    /// Which provider it is of.
+    /// The provider, or provider and model, that produced it.
     pub provider: String,
 }
 
-/// A call that the model wants made.
+/// A tool call requested by the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// What the provider calls it; results refer to it.
+    /// Id assigned by the provider; results refer to it.
     pub id: String,
-    /// The tool, as the model spelled it.
+    /// Tool name as written by the model.
     pub name: String,
-    /// The arguments as the model wrote them. They need not be JSON.
+    /// Arguments as written by the model; not necessarily valid JSON.
     pub arguments: String,
 }
 
-/// What came of a call.
+/// Result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// The call's id.
+    /// Id of the call.
     pub call: String,
-    /// What came of it: texts and pictures.
+    /// Text and images, in order.
     pub content: Vec<Content>,
-    /// Whether it failed.
+    /// Whether the call failed.
     #[serde(default)]
     pub is_error: bool,
 }
@@ -100,17 +100,17 @@ pub struct ToolResult {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Content {
-    /// Text.
+    /// Plain text.
     Text {
-        /// The text.
+        /// Not necessarily trimmed.
         text: String,
     },
-    /// A picture.
+    /// Inline image.
     Image(Image),
 }
 
 impl Message {
-    /// A message of one text.
+    /// Creates a message with one text part.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
         let text = text.into();
         Self {
@@ -119,7 +119,7 @@ impl Message {
         }
     }
 
-    /// All its text, one part after the other.
+    /// Joins all text parts with line breaks.
     pub fn all_text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
             Part::Text { text } => Some(text.as_str()),
@@ -128,7 +128,7 @@ impl Message {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// The calls it wants made.
+    /// Tool calls of the message, in order.
     pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(|part| match part {
             Part::ToolCall(call) => Some(call),

@@ -1,9 +1,8 @@
-//! What is kept of a session: entries that are only ever added.
+//! Append-only journal of a session, and the list of stored sessions.
 //!
-//! Owns what an entry is, the journal that writes them, and the list of sessions. An entry is one record of the store
-//! under the session's id and a running number, written only if that number is free: of two processes that go on with
-//! one session, the second fails with [`SessionError::InUse`] before it has done anything. What a session *is* follows
-//! from its entries alone ([`Conversation::apply`]), so a session that was resumed is the same as one that was not.
+//! Each entry is a record in the store, under the session's id and a sequence number, written only if that number is
+//! free: if two processes continue one session, the second fails with [`SessionError::InUse`] before it does anything.
+//! The state follows from the entries alone ([`Conversation::apply`]), so resuming a session restores it exactly.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,98 +22,88 @@ use crate::message::{Message, ToolResult};
 use crate::provider::{Stop, Usage};
 use crate::session::{SessionError, SessionId};
 
-/// The entries of all sessions, each under `ID/NNNNNNNN`.
+/// Entries of all sessions, under `ID/NNNNNNNN`.
 const ENTRIES: Space = Space::new("session-entries");
 
-/// One record for each session, so that a list need not read their entries.
+/// One record per session, so that listing them need not read their entries.
 const SESSIONS: Space = Space::new("sessions");
 
-/// The version of what is written here.
+/// Version of the entry format.
 const VERSION: u32 = 1;
 
-/// What one record holds at most. A larger entry is spread over several.
+/// Maximum size of a record. Larger entries are split.
 const MAX_RECORD_BYTES: usize = 8 << 20;
 
-/// How a record begins that holds a part of an entry, and how one that holds the last part of it.
+/// First byte of a record that holds a part of an entry, and of one that holds its last part.
 const PART: u8 = b'+';
 const LAST_PART: u8 = b'.';
 
-/// How many records are read at once.
+/// Batch size of reads.
 const READ_AT_ONCE: usize = 128;
 
-/// One thing that happened in a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Entry {
-    /// It began. Always the first, and only the first.
+    /// Session start. The first entry, and only the first.
     Begun(Header),
-    /// Somebody said something to the model.
+    /// Message to the model.
     Said {
-        /// What.
         message: Message,
-        /// Whether it is no person's message but a note of ours.
+        /// Whether the program wrote it, not the user.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_note: bool,
-        /// The servers that the model is told of for the first time.
+        /// Servers introduced to the model by this message.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         introduces: Vec<String>,
     },
-    /// The model answered.
+    /// Answer of the model.
     Answered {
-        /// What.
         message: Message,
-        /// Why it stopped; not stated where it was interrupted.
+        /// `None` if it was interrupted.
         stop: Option<Stop>,
-        /// What that cost.
         usage: Usage,
     },
-    /// These calls are about to be made. Written before they are.
+    /// Calls that are about to run. Written before they start.
     CallsBegun {
-        /// Their ids.
+        /// Call ids.
         calls: Vec<String>,
     },
-    /// A call has ended.
     CallEnded {
-        /// What came of it.
         result: ToolResult,
-        /// What it cost, where it was another agent's work.
+        /// Usage of a sub-agent; zero for other calls.
         #[serde(default, skip_serializing_if = "is_free")]
         usage: Usage,
     },
-    /// The tools that the model is told of have changed.
+    /// Change of the listed tools.
     Tools {
-        /// Those that came, in order.
+        /// In order.
         added: Vec<String>,
-        /// Those that went.
         removed: Vec<String>,
-        /// Whether tools of servers are searched for from now on.
+        /// Whether server tools are found by search from now on.
         is_searching: bool,
     },
-    /// The first messages were replaced by a summary.
+    /// The oldest messages were replaced by a summary.
     Compacted {
-        /// How many messages.
+        /// Number of replaced messages.
         replaced: usize,
-        /// The message in their place.
         summary: Message,
-        /// What the summary cost.
         usage: Usage,
     },
 }
 
-/// What a session begins with.
+/// Fixed data of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
-    /// The folder it works in.
     pub(crate) workspace: PathBuf,
-    /// The model it began with.
+    /// The model that the session started with.
     pub(crate) model: String,
-    /// What the model is told before the conversation, the same in every request.
+    /// System prompt, the same in every request.
     pub(crate) system: String,
-    /// The servers that are told of in there.
+    /// Servers introduced in the system prompt.
     pub(crate) servers: Vec<String>,
 }
 
-/// An entry as it is kept.
+/// Stored form of an entry.
 #[derive(Serialize, Deserialize)]
 struct Kept<E> {
     version: u32,
@@ -123,7 +112,7 @@ struct Kept<E> {
     entry: E,
 }
 
-/// A session as the list has it.
+/// Record of a session in the list.
 #[derive(Serialize, Deserialize)]
 struct Listed {
     workspace: PathBuf,
@@ -131,33 +120,31 @@ struct Listed {
     messages: u64,
 }
 
-/// Writes what happens, and keeps the conversation that follows from it.
+/// Writes entries, and applies them to the conversation.
 ///
-/// An append that is dropped half way is neither lost nor in doubt: it stays here and is brought to its end before the
-/// next one.
+/// An append that is dropped half way is not lost: it stays pending and is completed before the next one.
 pub(crate) struct Journal {
     store: Option<Arc<dyn Store>>,
     id: SessionId,
-    /// The number of the next record.
+    /// Sequence number of the next record.
     next: u64,
     pending: Option<Pending>,
     conversation: Conversation,
 }
 
-/// An entry on its way into the store.
+/// An entry that is being written.
 struct Pending {
     entry: Entry,
     write: BoxFuture<'static, Written>,
 }
 
-/// How many records were written, and whether that was all.
+/// Number of records written, and the error if any failed.
 struct Written {
     records: u64,
     outcome: Result<(), StoreError>,
 }
 
 impl Journal {
-    /// The journal of a new session.
     pub(crate) fn new(store: Arc<dyn Store>, id: SessionId) -> Self {
         Self {
             store: Some(store),
@@ -168,7 +155,7 @@ impl Journal {
         }
     }
 
-    /// A journal that is not kept, as that of a sub-agent.
+    /// A journal that is not stored, such as that of a sub-agent.
     pub(crate) fn unkept(id: SessionId) -> Self {
         Self {
             store: None,
@@ -179,7 +166,7 @@ impl Journal {
         }
     }
 
-    /// The journal of a stored session.
+    /// Loads the journal of a stored session.
     pub(crate) async fn read(store: Arc<dyn Store>, id: SessionId) -> Result<Self, SessionError> {
         let mut journal = Self::new(store, id);
         journal.read_on().await?;
@@ -189,12 +176,11 @@ impl Journal {
         Ok(journal)
     }
 
-    /// What the entries come to.
     pub(crate) fn conversation(&self) -> &Conversation {
         &self.conversation
     }
 
-    /// Adds an entry. When it returns, the entry will be there after any crash.
+    /// Adds an entry. Once it returns, the entry is durable.
     pub(crate) async fn append(&mut self, entry: Entry) -> Result<(), SessionError> {
         self.settle().await?;
         let Some(store) = self.store.clone() else {
@@ -206,7 +192,7 @@ impl Journal {
         self.settle().await
     }
 
-    /// Brings an append to its end that was left half way.
+    /// Completes a pending append.
     pub(crate) async fn settle(&mut self) -> Result<(), SessionError> {
         let Some(pending) = &mut self.pending else {
             return Ok(());
@@ -229,7 +215,7 @@ impl Journal {
         }
     }
 
-    /// Puts the session on the list, or its new state.
+    /// Writes the session's record in the list.
     pub(crate) async fn list(&mut self) -> Result<(), SessionError> {
         let (Some(store), Some(header)) = (&self.store, self.conversation.header()) else {
             return Ok(());
@@ -257,7 +243,7 @@ impl Journal {
                     continue;
                 };
                 self.next = number_of(&self.id, key).map_or(self.next, |number| number + 1);
-                // Parts that are followed by no last one are of an entry that never came to be.
+                // Parts without a last part belong to an entry that was not completely written.
                 let entry = match value.first() {
                     Some(&PART) => {
                         parts.extend_from_slice(&value[1..]);
@@ -279,7 +265,7 @@ impl Journal {
     }
 }
 
-/// The stored sessions, the latest first.
+/// Lists the stored sessions, newest first.
 pub(crate) async fn sessions(store: &dyn Store) -> Result<Vec<SessionSummary>, SessionError> {
     let mut summaries = Vec::new();
     let mut after: Option<Key> = None;
@@ -304,9 +290,9 @@ pub(crate) async fn sessions(store: &dyn Store) -> Result<Vec<SessionSummary>, S
     Ok(summaries)
 }
 
-/// Removes a session; `false` if there is none of that id.
+/// Deletes a session; `false` if the id is unknown.
 pub(crate) async fn delete(store: &dyn Store, id: &SessionId) -> Result<bool, SessionError> {
-    // In this order, whatever is left when it is interrupted is no session, and is still found by the next attempt.
+    // Entries first: an interrupted deletion leaves no readable session, and the next attempt still finds the rest.
     let mut existed = false;
     for key in keys_of(store, id).await? {
         existed |= store.remove(ENTRIES, &key, Expected::Anything).await?;
@@ -316,7 +302,7 @@ pub(crate) async fn delete(store: &dyn Store, id: &SessionId) -> Result<bool, Se
     Ok(existed)
 }
 
-/// The keys of a session's entries, in order.
+/// Keys of a session's entries, in order.
 async fn keys_of(store: &dyn Store, id: &SessionId) -> Result<Vec<Key>, StoreError> {
     let mut keys = Vec::new();
     let mut after = Key::new(format!("{id}/"))?;
@@ -360,7 +346,7 @@ async fn write(store: Arc<dyn Store>, id: SessionId, first: u64, entry: Vec<u8>)
     Written { records, outcome }
 }
 
-/// The records that hold an entry: nearly always one.
+/// Splits an entry into records; nearly always one.
 fn split(entry: Vec<u8>) -> Vec<Bytes> {
     if entry.len() <= MAX_RECORD_BYTES {
         return vec![entry.into()];
@@ -394,7 +380,7 @@ fn to_json<T: Serialize>(value: &T) -> Result<Vec<u8>, SessionError> {
     let unwritable = |error: serde_json::Error| {
         StoreError::new(
             ErrorKind::Unavailable,
-            format!("it cannot be written: {error}"),
+            format!("cannot be serialized: {error}"),
         )
     };
     Ok(serde_json::to_vec(value).map_err(unwritable)?)
@@ -418,11 +404,11 @@ fn decode(value: &[u8], key: &Key) -> Result<Entry, StoreError> {
         let message = format!("the entry {key} was written by a newer version of this program");
         return Err(StoreError::new(kind, message));
     }
-    let kept: Kept<Entry> = serde_json::from_slice(value).map_err(damaged)?;
-    Ok(kept.entry)
+    let stored: Kept<Entry> = serde_json::from_slice(value).map_err(damaged)?;
+    Ok(stored.entry)
 }
 
-/// A session of the list. What cannot be read is left out: it is no reason to show no list at all.
+/// Decodes a record of the list. Unreadable records are skipped, so that the others are still listed.
 fn summary(key: &Key, record: &Record) -> Option<SessionSummary> {
     let listed: Listed = serde_json::from_slice(&record.value).ok()?;
     Some(SessionSummary {
@@ -444,7 +430,7 @@ fn is_free(usage: &Usage) -> bool {
     *usage == Usage::default()
 }
 
-/// A path that can be kept: one that is no text is written as nearly as it can be.
+/// Converts a path for storage; invalid UTF-8 is replaced.
 pub(crate) fn keepable(path: &Path) -> PathBuf {
     PathBuf::from(path.to_string_lossy().into_owned())
 }

@@ -1,8 +1,8 @@
-//! Servers that ask the agent's model: only with consent, and only so much.
+//! Sampling: answers `sampling/createMessage` requests of servers with the agent's model.
 //!
-//! Owns the way from a server's question to an answer of the model. A front end's
-//! [`ClientHandler`](switchboard::ClientHandler) hands `create_message` on to a [`Sampler`]. The question is
-//! the server's alone: nothing of any conversation goes into it, and no tools do.
+//! Requires consent and has a token budget. A front end's [`ClientHandler`](switchboard::ClientHandler) forwards
+//! `create_message` to a [`Sampler`]. The model sees only the server's request: no conversation of the user, and no
+//! tools.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,29 +24,29 @@ use crate::conversation::tokens;
 use crate::message::{Image, Message, Part, Role};
 use crate::provider::{Chunk, Provider, Request, Stop};
 
-/// The most messages of one question.
+/// Maximum number of messages per request.
 const MAX_MESSAGES: usize = 1_000;
 
-/// Says whether a server may ask the model. Given by the front end.
+/// Asks the user whether a server may use the model. Implemented by the front end.
 pub trait Consent: Send + Sync + 'static {
-    /// Asks about one question, of which everything is shown. Dropping the future takes it back.
+    /// Shows the request and returns the decision. Dropping the future withdraws the prompt.
     fn ask<'a>(&'a self, question: SamplingQuestion<'a>) -> BoxFuture<'a, bool>;
 }
 
-/// What a server wants to ask the model.
+/// A sampling request, as shown to the user.
 #[derive(Debug, Clone, Copy)]
 pub struct SamplingQuestion<'a> {
-    /// The server.
+    /// Server that sent the request.
     pub server: &'a ServerName,
-    /// What the model is to be told before the conversation.
+    /// System prompt.
     pub system: &'a str,
-    /// The conversation, which the server has made up.
+    /// Conversation, written by the server.
     pub messages: &'a [Message],
-    /// How many tokens it is taken to cost, the longest answer included.
+    /// Estimated cost in tokens, including the longest possible answer.
     pub tokens: u64,
 }
 
-/// Lets servers ask a model. Nobody is asked for consent by itself: without consent, every question is declined.
+/// Handles sampling requests with a model. Declines all of them unless [`Sampler::asking`] sets a consent handler.
 pub struct Sampler {
     provider: Arc<dyn Provider>,
     consent: Option<Arc<dyn Consent>>,
@@ -54,7 +54,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Lets servers ask this model, as long as the tokens last.
+    /// `max_tokens` is the budget for all requests together.
     pub fn new(provider: Arc<dyn Provider>, max_tokens: u64) -> Self {
         Self {
             provider,
@@ -63,14 +63,14 @@ impl Sampler {
         }
     }
 
-    /// Asks this one for consent.
+    /// Sets the consent handler.
     #[must_use]
     pub fn asking(mut self, consent: Arc<dyn Consent>) -> Self {
         self.consent = Some(consent);
         self
     }
 
-    /// Answers `sampling/createMessage` of a server.
+    /// Answers a `sampling/createMessage` request.
     pub async fn create_message(
         &self,
         server: &ServerName,
@@ -98,7 +98,7 @@ impl Sampler {
             tokens: cost,
         });
         if !is_agreed.await {
-            return Err(declined("the user said no"));
+            return Err(declined("the user declined"));
         }
         let mut chunks = self.provider.ask(Request {
             system: &system,
@@ -125,10 +125,10 @@ impl Sampler {
                 return Ok(result);
             }
         }
-        Err(failed("the model's answer has no end".to_owned()))
+        Err(failed("the model's answer is incomplete".to_owned()))
     }
 
-    /// Sets tokens aside, so that questions at the same time do not spend the same ones.
+    /// Reserves tokens, so that concurrent requests cannot spend the same ones.
     fn reserve(&self, cost: u64) -> Result<Reserved<'_>, ErrorObject<'static>> {
         let take = |left: u64| left.checked_sub(cost);
         let order = Ordering::Relaxed;
@@ -137,7 +137,7 @@ impl Sampler {
                 left: &self.left,
                 cost,
             }),
-            Err(_) => Err(declined("the budget for questions of servers is used up")),
+            Err(_) => Err(declined("the token budget for sampling is used up")),
         }
     }
 }
@@ -152,14 +152,14 @@ impl fmt::Debug for Sampler {
     }
 }
 
-/// Tokens that were set aside. They are given back if there is no answer.
+/// Reserved tokens. Dropping it returns those that were not spent.
 struct Reserved<'a> {
     left: &'a AtomicU64,
     cost: u64,
 }
 
 impl Reserved<'_> {
-    /// An answer cost so many, as far as its provider counts.
+    /// Records the usage of an answer; zero means that the provider reported none.
     fn spend(mut self, counted: u64) {
         let spent = if counted > 0 { counted } else { self.cost };
         self.cost = self.cost.saturating_sub(spent);
@@ -172,7 +172,7 @@ impl Drop for Reserved<'_> {
     }
 }
 
-/// The conversation that a server made up, in our words.
+/// Converts and sanitizes the server's messages.
 fn conversation(asked: &[SamplingMessage<'_>]) -> Result<Vec<Message>, ErrorObject<'static>> {
     if asked.len() > MAX_MESSAGES {
         return Err(invalid("the conversation has too many messages"));
@@ -192,7 +192,7 @@ fn conversation(asked: &[SamplingMessage<'_>]) -> Result<Vec<Message>, ErrorObje
                     mime_type: neutralise(&content.mime_type).into_owned(),
                     data: content.data.decode().into_owned(),
                 }),
-                _ => return Err(invalid("only text and pictures can be asked about")),
+                _ => return Err(invalid("only text and images are supported")),
             };
             match messages.last_mut() {
                 Some(last) if last.role == role => last.parts.push(part),

@@ -1,4 +1,4 @@
-//! A conversation with a model that uses tools.
+//! Agent session: sends messages, streams events, and resumes by id.
 
 use std::fmt::{self, Write as _};
 use std::path::Path;
@@ -24,50 +24,50 @@ use crate::record::Journal;
 use crate::startup;
 use crate::turn::{Emitter, Turn, TurnState};
 
-/// How many events may wait for whoever watches a turn. The turn waits when there are more.
+/// Capacity of the event channel. A turn waits while it is full.
 const EVENTS: usize = 64;
 
-/// A conversation. One turn at a time: a second one waits.
+/// An agent session. Runs one turn at a time; further turns queue.
 pub struct Session {
     agent: Arc<Inner>,
     context: Arc<AgentContext>,
     state: Mutex<TurnState>,
 }
 
-/// The id of a session: letters, digits and `-`, which can be typed and cannot be guessed.
+/// Id of a session: letters, digits and `-`. Unguessable if generated here.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SessionId(pub(crate) String);
 
-/// What a person says: text, and what is attached to it.
+/// A message of the user.
 #[derive(Debug, Clone, Default)]
 pub struct Prompt {
-    /// Texts and pictures, in order.
+    /// Texts and images, in order.
     pub parts: Vec<Part>,
 }
 
-/// Why a session cannot go on.
+/// Error of a session.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// There is none of that id.
-    #[error("there is no session \"{0}\"")]
+    /// No stored session has this id.
+    #[error("no such session: \"{0}\"")]
     Unknown(String),
-    /// Somebody else goes on with it at the same time.
+    /// Another process is using the session.
     #[error("the session \"{0}\" is in use by another process")]
     InUse(String),
-    /// It cannot be read or written.
-    #[error("the session cannot be kept: {0}")]
+    /// The session cannot be read or written.
+    #[error("cannot read or write the session: {0}")]
     Store(Arc<StoreError>),
-    /// Nothing was said, and there is nothing to go on with.
+    /// The message is empty, and there is no unfinished turn to continue.
     #[error("there is nothing to answer: the message is empty")]
     Empty,
-    /// The model gave no answer.
+    /// The request to the model failed.
     #[error(transparent)]
     Provider(#[from] ProviderError),
-    /// The host's calls pass no permission gate, so that a model could do anything.
+    /// The host has no permission gate, so calls would be unrestricted.
     #[error("the host has no permission gate; set `HostOptions::gate`")]
     NoGate,
-    /// A server that is required cannot be used.
+    /// A required server is unavailable.
     #[error(transparent)]
     Server(#[from] ServerError),
 }
@@ -89,12 +89,12 @@ impl Session {
         }
     }
 
-    /// Its id.
+    /// Pass it to [`Agent::resume`](crate::Agent::resume).
     pub fn id(&self) -> &SessionId {
         &self.context.id
     }
 
-    /// The folder it works in.
+    /// The folder that the session works in.
     pub fn workspace(&self) -> &Path {
         &self.context.calls.workspace
     }
@@ -107,14 +107,15 @@ impl Session {
         loop {
             tokio::select! {
                 reply = &mut turn => return reply,
-                // Nobody wants to know, but the turn must not wait for room.
+                // Drain the events, so that the turn is not blocked by a full channel.
                 Some(_) = events.recv() => {}
             }
         }
     }
 
-    /// Sends a message and tells what happens. The last item is [`SessionEvent::Ended`] or an error. Dropping the stream
-    /// interrupts the turn: the model's answer is called off, and so are calls under way, whose servers are told.
+    /// Sends a message and streams the events of the turn. The last item is [`SessionEvent::Ended`] or an error.
+    /// Dropping the stream interrupts the turn: it cancels the model's answer and the running calls, and notifies their
+    /// servers.
     pub fn stream(
         &self,
         prompt: impl Into<Prompt>,
@@ -128,33 +129,33 @@ impl Session {
         running.boxed()
     }
 
-    /// Adds a server to the host and tells how many tools it has; they are there from the next turn on.
+    /// Adds a server to the host and returns the number of its tools, available from the next turn on.
     pub async fn add_mcp_server(&self, spec: ServerSpec) -> Result<usize, ServerError> {
         self.context.options.host.add_server(spec).await
     }
 
-    /// Uses another model from the next turn on.
+    /// Switches the model, from the next turn on.
     pub fn set_provider(&self, provider: Arc<dyn Provider>) {
         self.context.set_provider(provider);
     }
 
-    /// The conversation so far, as the model will be shown it. It waits for the end of a turn that is under way.
+    /// The conversation so far, as sent to the model. Waits for a running turn to end.
     pub async fn messages(&self) -> Vec<Message> {
         let state = self.state.lock().await;
         state.journal.conversation().messages().to_vec()
     }
 
-    /// The tools that the model is told of, in the order it is told of them.
+    /// The listed tools, in the order of the request.
     pub async fn tools(&self) -> Vec<ToolDefinition> {
         self.state.lock().await.view.definitions().to_vec()
     }
 
-    /// What the session has cost so far.
+    /// Usage of the session so far.
     pub async fn usage(&self) -> Usage {
         self.state.lock().await.journal.conversation().usage()
     }
 
-    /// Makes the conversation shorter now.
+    /// Compacts the conversation now.
     pub async fn compact(&self) -> Result<(), SessionError> {
         let (sender, mut events) = mpsc::channel(EVENTS);
         let mut state = self.state.lock().await;
@@ -195,7 +196,7 @@ impl Session {
     }
 }
 
-/// A turn that somebody watches. It runs only while it is watched, and is gone when it is dropped.
+/// Stream of a turn's events. Polling it drives the turn; dropping it cancels the turn.
 struct Running<'a> {
     turn: Option<BoxFuture<'a, Result<Reply, SessionError>>>,
     events: mpsc::Receiver<SessionEvent>,
@@ -215,7 +216,7 @@ impl Stream for Running<'_> {
             self.turn = None;
             self.last = Some(reply.map(SessionEvent::Ended));
         }
-        // It may have told something just now; that comes before its end.
+        // The poll above may have sent events, which come before the end.
         if let Poll::Ready(Some(event)) = self.events.poll_recv(context) {
             return Poll::Ready(Some(Ok(event)));
         }
@@ -227,11 +228,11 @@ impl Stream for Running<'_> {
 }
 
 impl SessionId {
-    /// A new id that nobody can guess.
+    /// Generates an unguessable id.
     pub(crate) fn random() -> Self {
         let mut bytes = [0; 16];
         if SystemRandom::new().fill(&mut bytes).is_err() {
-            // No system of today gets here. An id must be new all the same, even where it can be guessed.
+            // Not reached on current systems. The id must still be unique, even if guessable.
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
             let nanoseconds = now.map_or(0, |since| since.as_nanos());
             bytes = (nanoseconds ^ (u128::from(std::process::id()) << 96)).to_le_bytes();
@@ -249,14 +250,14 @@ impl SessionId {
         Self(id)
     }
 
-    /// An id that somebody typed; `None` for what can be none.
+    /// Validates an id typed by the user.
     pub fn parse(text: &str) -> Option<Self> {
         let is_good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         let fits = (1..=64).contains(&text.len()) && text.bytes().all(is_good);
         fits.then(|| Self(text.to_owned()))
     }
 
-    /// The id as text.
+    /// Borrows the text of the id.
     pub fn as_str(&self) -> &str {
         &self.0
     }

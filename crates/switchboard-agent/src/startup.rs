@@ -1,4 +1,4 @@
-//! Servers coming up before the first turn, told as it happens.
+//! Emits events while servers start, before the first turn.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -12,7 +12,7 @@ use crate::events::SessionEvent;
 use crate::session::SessionError;
 use crate::turn::Emitter;
 
-/// Waits for the servers to be connected. Tells each change of a state, then which servers there are and which are not.
+/// Waits for the servers to connect. Emits each state change, then the list of available and unavailable servers.
 pub(crate) async fn follow(
     context: &AgentContext,
     emitter: &Emitter,
@@ -20,7 +20,7 @@ pub(crate) async fn follow(
 ) -> Result<(), SessionError> {
     let host = &context.options.host;
     let mut events = host.events();
-    let mut told: HashMap<ServerName, &'static str> = HashMap::new();
+    let mut reported: HashMap<ServerName, &'static str> = HashMap::new();
     let mut connect = pin!(connect);
     let outcome = loop {
         tokio::select! {
@@ -28,7 +28,7 @@ pub(crate) async fn follow(
             event = events.recv() => match event {
                 Ok(Event::StartupUpdate { server, .. } | Event::StateChanged { server, .. }) => {
                     if let Some(status) = host.status(&server) {
-                        update(&status, &mut told, emitter).await;
+                        update(&status, &mut reported, emitter).await;
                     }
                 }
                 Ok(_) | Err(RecvError::Lagged(_)) => {}
@@ -38,7 +38,7 @@ pub(crate) async fn follow(
     };
     let statuses = host.statuses();
     for status in &statuses {
-        update(status, &mut told, emitter).await;
+        update(status, &mut reported, emitter).await;
     }
     let failed_servers = context.failed_servers();
     let is_ready =
@@ -54,15 +54,15 @@ pub(crate) async fn follow(
     outcome
 }
 
-/// Tells the state of a server, if it is another than was told.
+/// Emits the state of a server if it has changed.
 async fn update(
     status: &ServerStatus,
-    told: &mut HashMap<ServerName, &'static str>,
+    reported: &mut HashMap<ServerName, &'static str>,
     emitter: &Emitter,
 ) {
-    // One that the user has switched off or replaced is not part of the start.
+    // Skip servers that the user has switched off or overridden.
     let is_intended = status.state.is_withheld() && status.absence().is_none();
-    if is_intended || told.insert(status.name.clone(), status.word()) == Some(status.word()) {
+    if is_intended || reported.insert(status.name.clone(), status.word()) == Some(status.word()) {
         return;
     }
     let event = SessionEvent::StartupUpdate {

@@ -1,7 +1,7 @@
-//! One turn: from what a person says to the model's last word, with all the calls in between.
+//! Turn loop: sends a prompt to the model and runs its tool calls until it is done.
 //!
-//! Owns the loop. Everything that happens is recorded before the next thing depends on it, so a turn that is dropped at
-//! any point leaves a session that can go on ([`TurnState::repair`]).
+//! Each step is recorded before the next one depends on it, so a turn that is dropped at any point leaves a session
+//! that can continue ([`TurnState::repair`]).
 
 mod answer;
 mod calls;
@@ -24,28 +24,27 @@ use crate::session::{Prompt, SessionError};
 use crate::tools::mcp_search;
 use crate::view::{Change, Moment, Offer, View};
 
-/// How often a conversation that is too long is made shorter before it is given up.
+/// Maximum number of compactions for a conversation that is too long.
 const MAX_SHORTENED: u32 = 2;
 
-/// What a turn works on, and leaves to the next one.
+/// State that carries over between turns.
 pub(crate) struct TurnState {
     pub(crate) journal: Journal,
     pub(crate) view: View,
-    /// What the model has said of an answer that has not ended.
+    /// Text streamed so far of an unfinished answer.
     unfinished: String,
-    /// The model that was asked last.
+    /// The last used model.
     model: Option<String>,
 }
 
-/// Where the events of a turn go.
+/// Sends the events of a turn.
 #[derive(Clone)]
 pub(crate) struct Emitter {
     sender: mpsc::Sender<SessionEvent>,
-    /// The call of the parent that this is the work of.
+    /// Id of the `Agent` call if this is a sub-agent.
     parent: Option<String>,
 }
 
-/// A turn under way.
 pub(crate) struct Turn<'a> {
     context: &'a Arc<AgentContext>,
     state: &'a mut TurnState,
@@ -57,7 +56,6 @@ pub(crate) struct Turn<'a> {
 }
 
 impl TurnState {
-    /// The state that a journal leads to.
     pub(crate) fn new(context: &AgentContext, journal: Journal) -> Self {
         let conversation = journal.conversation();
         let view = View::new(
@@ -73,7 +71,8 @@ impl TurnState {
         }
     }
 
-    /// Brings to an end what the last turn left open. No call is made again.
+    /// Closes what the last turn left open: records the partial answer and marks open calls as interrupted. No call is
+    /// repeated.
     pub(crate) async fn repair(&mut self) -> Result<(), SessionError> {
         self.journal.settle().await?;
         let unfinished = std::mem::take(&mut self.unfinished);
@@ -97,7 +96,6 @@ impl TurnState {
 }
 
 impl Emitter {
-    /// Events go there.
     pub(crate) fn new(sender: mpsc::Sender<SessionEvent>) -> Self {
         Self {
             sender,
@@ -105,7 +103,7 @@ impl Emitter {
         }
     }
 
-    /// For the work of a call.
+    /// Creates the emitter of a sub-agent.
     fn of_call(&self, call: &str) -> Self {
         Self {
             sender: self.sender.clone(),
@@ -113,9 +111,9 @@ impl Emitter {
         }
     }
 
-    /// Tells something. Of a sub-agent only its calls are told, and what they cost.
+    /// Sends an event. Sub-agents send only events about calls, usage, retries and notices.
     pub(crate) async fn tell(&self, event: SessionEvent) {
-        let is_told = self.parent.is_none()
+        let is_sent = self.parent.is_none()
             || matches!(
                 event,
                 SessionEvent::CallBegins { .. }
@@ -124,13 +122,13 @@ impl Emitter {
                     | SessionEvent::Retrying { .. }
                     | SessionEvent::Notice { .. }
             );
-        if is_told {
-            // Nobody listens only once the turn itself is gone.
+        if is_sent {
+            // Fails only if the turn itself was dropped.
             let _ = self.sender.send(event).await;
         }
     }
 
-    /// Tells something if there is room for it: for progress, which is worth nothing when it is late.
+    /// Sends an event unless the channel is full: late progress is worthless.
     fn hint(&self, event: SessionEvent) {
         let _ = self.sender.try_send(event);
     }
@@ -154,7 +152,6 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Runs the turn to its end.
     pub(crate) async fn run(mut self, prompt: Prompt) -> Result<Reply, SessionError> {
         self.begin(prompt).await?;
         let reason = self.work().await?;
@@ -168,14 +165,13 @@ impl<'a> Turn<'a> {
         })
     }
 
-    /// Makes the conversation shorter, and does nothing else.
     pub(crate) async fn only_compact(mut self) -> Result<(), SessionError> {
         self.state.repair().await?;
         let provider = self.context.provider();
         self.compact(&*provider, 0).await.map(|_| ())
     }
 
-    /// Everything before the first request: what was left open, which tools there are, what was said.
+    /// Prepares the first request: repairs the state, updates the tools, and records the prompt.
     async fn begin(&mut self, prompt: Prompt) -> Result<(), SessionError> {
         let parts = prompt.parts.into_iter().filter(|part| !is_blank(part));
         let message = Message {
@@ -183,7 +179,7 @@ impl<'a> Turn<'a> {
             parts: parts.collect(),
         };
         self.state.repair().await?;
-        // Without a word a turn can go on where the last one stopped, and only there.
+        // An empty prompt continues an interrupted turn, if there is one.
         let last = self.state.journal.conversation().messages().last();
         let says_nothing = message.parts.is_empty();
         if says_nothing && last.is_none_or(|last| last.role == Role::Assistant) {
@@ -218,7 +214,7 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
-    /// Asks the model and makes its calls until one of them has enough.
+    /// Sends requests and runs calls until the model is done or a budget is used up.
     async fn work(&mut self) -> Result<EndReason, SessionError> {
         let mut was_empty = false;
         let mut shortened = 0;
@@ -230,7 +226,7 @@ impl<'a> Turn<'a> {
             let stop = answer.stop;
             let mut message = self.tidied(answer.message);
             if stop == Stop::Window {
-                // What it said of it is of no use: there is room for the whole once the conversation is shorter.
+                // Discard the partial answer; it is requested again after compaction.
                 let provider = self.context.provider();
                 self.spend(answer.usage).await;
                 shortened += 1;
@@ -248,7 +244,7 @@ impl<'a> Turn<'a> {
             let text = message.all_text();
             let is_empty = text.trim().is_empty() && calls.is_empty();
             if is_empty {
-                // Thoughts alone are no answer, and providers refuse an answer without anything else.
+                // Reasoning alone is not an answer, and providers reject a message without other content.
                 message.parts.clear();
             }
             if !text.trim().is_empty() {
@@ -270,7 +266,7 @@ impl<'a> Turn<'a> {
                     _ if is_empty && !was_empty => was_empty = true,
                     _ => {
                         if is_empty {
-                            let text = "the model answered with nothing".to_owned();
+                            let text = "the model returned an empty answer".to_owned();
                             self.emitter.tell(SessionEvent::Notice { text }).await;
                         }
                         return Ok(EndReason::Done);
@@ -289,14 +285,12 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Counts what an answer cost.
     async fn spend(&mut self, usage: Usage) {
         self.usage += usage;
         self.budget.spend(usage);
         self.emitter.tell(SessionEvent::Usage { usage }).await;
     }
 
-    /// What the session begins with.
     fn header(&self) -> Header {
         let catalog = self.context.options.host.catalog();
         let (system, servers) = instructions::system_prompt(&Situation {
@@ -335,7 +329,7 @@ impl<'a> Turn<'a> {
             min_window: context.options.min_context_window,
         };
         let mut change = self.state.view.update(&offer, search, moment);
-        // To a session that is resumed its tools come again, and that is no news.
+        // Tools of a resumed session were already listed.
         let viewed = self.state.journal.conversation().viewed();
         if !viewed.is_empty() && !change.added.is_empty() {
             let viewed: HashSet<&str> = viewed.iter().map(String::as_str).collect();
@@ -344,7 +338,7 @@ impl<'a> Turn<'a> {
         change
     }
 
-    /// Records what has changed about the tools, and tells the model of servers that have joined.
+    /// Records changes of the listed tools, and introduces new servers to the model.
     async fn record_view(&mut self, change: Change, is_new: bool) -> Result<(), SessionError> {
         let began_search = change.began_search;
         if !change.is_empty() {
@@ -392,7 +386,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// Whether a part says nothing. Providers refuse texts that are empty.
+/// Providers reject empty texts.
 fn is_blank(part: &Part) -> bool {
     matches!(part, Part::Text { text } if text.trim().is_empty())
 }

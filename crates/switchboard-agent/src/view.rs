@@ -1,9 +1,8 @@
-//! The tools that a model is told of, in an order that only ever grows at its end.
+//! List of tools in each request; it only grows at its end within a turn.
 //!
-//! Owns the list that stands in every request. Providers keep what they have read of a request, from its beginning up to
-//! the first difference; so built-in tools come first in a fixed order, then the tools of servers by name, then what came
-//! later in the order in which it came. A tool goes only between turns: when its server no longer has it, has failed, or
-//! is switched off. One whose server is being reconnected stays where it is.
+//! Providers cache the prefix of a request up to the first difference. So built-in tools come first in a fixed order,
+//! then server tools by name, then later ones in order of arrival. Tools are removed only between turns: when the
+//! server no longer has them, has failed, or is switched off. Tools of a server that is reconnecting stay.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,52 +17,49 @@ use crate::message::ToolDefinition;
 use crate::provider::Model;
 use crate::tools::mcp_search;
 
-/// The share of the window that definitions may take before they are searched for, in per cent.
+/// Share of the context window, in per cent, above which tools are found by search.
 const SEARCH_PERCENT: u8 = 10;
 
-/// What a session shows its model.
 #[derive(Debug, Default)]
 pub(crate) struct View {
     definitions: Vec<ToolDefinition>,
     sources: Vec<Source>,
     places: HashMap<String, usize>,
     is_searching: bool,
-    /// Tools that belong to the view as soon as they are there: those of a resumed session, and those that were found.
+    /// Tools to add as soon as they are available: those of a resumed session, and found ones.
     wanted: Vec<String>,
-    /// What the view was last brought up to date with.
+    /// Catalog of the last update.
     seen: Option<Arc<Catalog>>,
 }
 
-/// Where a tool comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Source {
     BuiltIn,
     Server(ServerName),
 }
 
-/// What there is to show.
+/// Input of an update.
 pub(crate) struct Offer<'a> {
     pub(crate) catalog: &'a Arc<Catalog>,
     pub(crate) statuses: &'a [ServerStatus],
     pub(crate) subset: &'a ToolSubset,
     pub(crate) model: &'a Model,
-    /// Whether another model was asked before.
+    /// Whether the previous request used another model.
     pub(crate) is_new_model: bool,
     pub(crate) mode: SearchMode,
-    /// The smallest window with which tools are searched for by themselves.
+    /// Minimum context window for automatic tool search.
     pub(crate) min_window: u64,
 }
 
-/// When a view is brought up to date.
+/// When a view is updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// Between two turns: tools may come, change and go.
+    /// Between turns: tools may be added, changed and removed.
     Turn,
-    /// Between two requests of a turn: tools may come.
+    /// Between requests of a turn: tools may be added.
     Request,
 }
 
-/// What has changed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) added: Vec<String>,
@@ -72,14 +68,13 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// Whether nothing has.
     pub(crate) fn is_empty(&self) -> bool {
         self.added.is_empty() && self.removed.is_empty() && !self.began_search
     }
 }
 
 impl View {
-    /// A view of built-in tools, in this order, to which those of a stored session are added as they come.
+    /// Starts with built-in tools, in this order. Tools of a resumed session are added as they become available.
     pub(crate) fn new(
         built_ins: impl IntoIterator<Item = ToolDefinition>,
         viewed: &[String],
@@ -91,7 +86,7 @@ impl View {
             ..Self::default()
         };
         for definition in built_ins {
-            // Whoever never searches has no use for the tool that does; for others it stands where it came.
+            // `McpSearch` is added only when search starts.
             if definition.name != mcp_search::NAME {
                 view.push(definition, Source::BuiltIn);
             }
@@ -99,22 +94,21 @@ impl View {
         view
     }
 
-    /// The tools in the order in which the model is told of them.
+    /// In the order of the request.
     pub(crate) fn definitions(&self) -> &[ToolDefinition] {
         &self.definitions
     }
 
-    /// Whether the model is told of a tool of that name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.places.contains_key(name)
     }
 
-    /// Whether tools of servers are searched for.
+    /// Whether server tools are found by search instead of being listed.
     pub(crate) fn is_searching(&self) -> bool {
         self.is_searching
     }
 
-    /// What all of it costs.
+    /// Estimated cost of all definitions.
     pub(crate) fn tokens(&self) -> Tokens {
         let definitions = self.definitions.iter();
         definitions
@@ -126,7 +120,7 @@ impl View {
             .sum()
     }
 
-    /// Adds tools that were found, or that the model knows all the same, from the next request on.
+    /// Adds tools that were found, or called without being listed, from the next request on.
     pub(crate) fn want(&mut self, names: impl IntoIterator<Item = String>) {
         for name in names {
             if !self.has(&name) && !self.wanted.contains(&name) {
@@ -136,7 +130,6 @@ impl View {
         }
     }
 
-    /// Brings the view up to date.
     pub(crate) fn update(
         &mut self,
         offer: &Offer<'_>,
@@ -155,10 +148,10 @@ impl View {
             self.is_searching = true;
             change.began_search = true;
             if moment == Moment::Turn && offer.is_new_model {
-                // A model that is asked for the first time has kept nothing, and may have no room for what is listed.
+                // A new model has an empty cache, and may have no room for the listed tools.
                 change.removed.extend(self.drop_listed());
             }
-            // Whoever may use none but certain tools finds none but those.
+            // Search results are filtered by the subset.
             self.wanted.insert(0, search.name.clone());
         }
         self.add_new(offer, search, &mut change);
@@ -166,8 +159,7 @@ impl View {
         change
     }
 
-    /// Takes out what is gone for good, and replaces what has changed where it stands: what a provider has kept ends
-    /// there in any case.
+    /// Removes tools that are gone, and replaces changed definitions in place: the cached prefix ends there anyway.
     fn drop_gone(&mut self, offer: &Offer<'_>) -> Vec<String> {
         let mut removed = Vec::new();
         let tools = std::mem::take(&mut self.definitions);
@@ -187,7 +179,7 @@ impl View {
                 }
                 None if offer.may_return(server) => self.push(definition, source),
                 None => {
-                    // It belongs to the view again when its server does.
+                    // Added again when the server is back.
                     if offer.has_failed(server) {
                         self.wanted.push(definition.name.clone());
                     }
@@ -198,7 +190,7 @@ impl View {
         removed
     }
 
-    /// Takes out all tools of servers.
+    /// Removes all server tools.
     fn drop_listed(&mut self) -> Vec<String> {
         let tools = std::mem::take(&mut self.definitions);
         let sources = std::mem::take(&mut self.sources);
@@ -257,7 +249,7 @@ impl View {
 }
 
 impl Offer<'_> {
-    /// Whether tools of servers are to be searched for.
+    /// Whether to find server tools by search.
     fn wants_search(&self) -> bool {
         let percent = match self.mode {
             SearchMode::On => return self.model.tools,
@@ -281,7 +273,7 @@ impl Offer<'_> {
         status.map(|status| &status.state)
     }
 
-    /// Whether a server that is not connected is about to be, or will be on its next use.
+    /// Whether a disconnected server is about to reconnect, or will on its next use.
     fn may_return(&self, server: &ServerName) -> bool {
         let state = self.state_of(server);
         state.is_some_and(|state| state.waits_for_use() || !state.is_settled())

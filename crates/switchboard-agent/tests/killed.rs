@@ -1,7 +1,8 @@
-//! Sessions whose process is killed at any moment: on resume no call is lost from the record, and none is made again.
+//! Kills processes at random moments: after resuming, no executed call is missing from the record, and none is
+//! repeated.
 //!
-//! This program starts itself: the child goes on with a session whose tools append lines to a file, until it is killed.
-//! Whatever stands in the file must stand in the record, and nothing may stand there twice.
+//! This program spawns itself: the child runs a session whose tools append lines to a file, until it is killed. Every
+//! line in the file must be in the record, and no line may appear twice.
 
 #![expect(
     clippy::expect_used,
@@ -40,13 +41,13 @@ use switchboard_store::SqliteStore;
 
 const KILLS: u32 = 100;
 
-/// After so many kills another session is begun, so that records do not grow without end.
+/// Number of kills after which a new session starts, so that the record stays small.
 const KILLS_OF_A_SESSION: u32 = 25;
 
-/// What is no session's id, so that a new one is begun.
+/// Not a valid session id: starts a new session.
 const NEW: &str = "";
 
-/// How many events a child lives through at most, and how many microseconds longer.
+/// Maximum number of events before the kill, and maximum delay after them in microseconds.
 const MOST_EVENTS: u64 = 40;
 const LONGEST_MOMENT: u64 = 5_000;
 
@@ -54,7 +55,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--child", folder, session] => child(Path::new(folder), session),
-        // How runners ask what there is.
+        // Test runners list the tests with this argument.
         _ if arguments.iter().any(|argument| argument == "--list") => {
             if !arguments.iter().any(|argument| argument == "--ignored") {
                 println!("sessions_survive_being_killed: test");
@@ -80,7 +81,7 @@ fn parent() {
             .stdout(Stdio::piped())
             .spawn()
             .expect("it starts");
-        // It lives until it has come so far, and a moment longer.
+        // Wait for that many events, and a moment longer.
         let output = child.stdout.take().expect("its output");
         let mut lines = BufReader::new(output).lines();
         session = next(&mut lines);
@@ -110,7 +111,7 @@ fn next(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> String {
     line.expect("a line")
 }
 
-/// Compares what is recorded of a session with what it did.
+/// Compares the record of a session with the lines in its file.
 async fn check(folder: &Path, id: &str, counts: &mut BTreeMap<&'static str, usize>) {
     let id = SessionId::parse(id).expect("an id");
     let written = fs::read_to_string(folder.join("lines.txt")).unwrap_or_default();
@@ -120,7 +121,7 @@ async fn check(folder: &Path, id: &str, counts: &mut BTreeMap<&'static str, usiz
     }
     let session = match agent(folder, Mind::Done).resume(&id).await {
         Ok(session) => session,
-        // It was killed before anything was recorded; then nothing was done either.
+        // Killed before the first record, so no call may have run.
         Err(SessionError::Unknown(_)) => {
             assert!(done.is_empty(), "made and not recorded: {done:?}");
             return;
@@ -170,7 +171,7 @@ async fn check(folder: &Path, id: &str, counts: &mut BTreeMap<&'static str, usiz
     assert!(done.is_empty(), "made and not recorded: {done:?}");
 }
 
-/// Goes on with a session until it is killed.
+/// Runs a session until it is killed.
 fn child(folder: &Path, session: &str) {
     runtime().block_on(async {
         let agent = agent(folder, Mind::NeverDone);
@@ -181,7 +182,7 @@ fn child(folder: &Path, session: &str) {
         let session = resumed.unwrap_or_else(|| agent.session(folder));
         println!("{}", session.id());
         loop {
-            // The model learns from this what to call its lines.
+            // The model derives unique lines from this id.
             let mut events = session.stream(session.id().as_str());
             while let Some(event) = events.next().await {
                 event.expect("no error");
@@ -219,7 +220,7 @@ fn agent(folder: &Path, mind: Mind) -> Agent {
     })
 }
 
-/// Appends lines to a file: as a built-in tool, and as a server.
+/// Appends lines to a file, as a built-in tool and as a server.
 #[derive(Clone)]
 struct Lines(PathBuf);
 
@@ -228,7 +229,7 @@ impl Lines {
         let arguments: Value = serde_json::from_str(arguments).expect("JSON");
         let line = arguments["line"].as_str().expect("a line");
         let file = OpenOptions::new().append(true).create(true).open(&self.0);
-        // In one write: a kill between the line and its end would join it with the next one.
+        // In one write: a kill between the line and its end would join it with the next line.
         let written = file
             .expect("a file")
             .write_all(format!("{line}\n").as_bytes());
@@ -286,7 +287,7 @@ impl Service for Lines {
     }
 }
 
-/// A model that has lines appended, each of them once.
+/// A model that appends lines, each of them once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Mind {
     NeverDone,
@@ -298,7 +299,7 @@ impl Provider for Mind {
         static MODEL: std::sync::LazyLock<Model> = std::sync::LazyLock::new(|| Model {
             id: "lines".to_owned(),
             provider: "lines".to_owned(),
-            // So large that nothing is ever summarised.
+            // So large that the conversation is never compacted.
             window: u64::MAX / 2,
             max_output: 1_000,
             vision: true,
@@ -319,7 +320,7 @@ impl Provider for Mind {
             })
             .collect();
         let session = said.first().copied().unwrap_or_default();
-        // Three calls of either kind in one answer, and now and then the end of a turn.
+        // Three calls of each kind per answer, and sometimes the end of a turn.
         let is_done = *self == Self::Done || (made % 6 == 0 && said.len().is_multiple_of(3));
         let parts = if is_done {
             vec![Part::Text {
@@ -352,7 +353,7 @@ impl Provider for Mind {
     }
 }
 
-/// Numbers that nobody foresees, and that one run can be repeated with.
+/// Pseudo-random numbers with a seed, so that a run can be repeated.
 struct Random(u64);
 
 impl Random {

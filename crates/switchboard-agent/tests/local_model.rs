@@ -1,4 +1,4 @@
-//! A real model on this machine makes a call and uses its result. `cargo xtask model` installs it and runs this.
+//! Test with a real local model, which makes a call and uses its result. `cargo xtask model` installs it and runs this.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ async fn a_model_makes_a_call_and_uses_its_result() {
         ..ProviderSettings::default()
     };
     let provider = settings.provider().await.unwrap();
-    // The server says which model it has, and how large its window is.
+    // The server reports its model and the context window.
     let known = provider.model();
     assert_eq!((known.id.as_str(), known.window), ("smollm2", 8192));
 

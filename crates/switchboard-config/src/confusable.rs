@@ -1,9 +1,8 @@
-//! Confusable names: what a name reads like, whatever characters it is written with.
+//! Detects confusable names, by folding each name to what a reader sees.
 //!
-//! Owns the folding of names and the names of built-in tools. [`fold`] maps a name to what a person reads: compatibility
-//! forms and look-alikes of other scripts become the letters they look like, case, accents and invisible characters go,
-//! and `i`, `l`, `1` and `|`, `o` and `0`, `rn` and `m` are one. Two server names with one [`server_key`] cannot be told
-//! apart, or would give their tools the same prefix.
+//! [`fold`] maps compatibility forms and look-alikes of other scripts to the letters they resemble, drops case, accents
+//! and invisible characters, and unifies `i`, `l`, `1` and `|`, `o` and `0`, `rn` and `m`. Two server names with the
+//! same [`server_key`] are confusable, or would give their tools the same prefix.
 
 use std::sync::LazyLock;
 
@@ -11,7 +10,7 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use crate::text::is_invisible;
 
-/// Names of the tools that belong to no server.
+/// Names of the built-in tools.
 pub const BUILT_INS: [&str; 10] = [
     "Bash",
     "Read",
@@ -25,20 +24,20 @@ pub const BUILT_INS: [&str; 10] = [
     "McpSearch",
 ];
 
-/// What the model-visible name of every server's tool begins with.
+/// Prefix of the model-visible names of server tools.
 const TOOL_PREFIX: &str = "mcp__";
 
-/// The key that two server names share when one can be mistaken for the other.
+/// The key shared by all server names that are confusable with each other.
 pub fn server_key(name: &str) -> String {
     without_runs(&fold(name))
 }
 
-/// Whether a server name begins like the model-visible name of a tool.
+/// Whether a server name starts like the model-visible name of a tool.
 pub fn has_tool_prefix(name: &str) -> bool {
     fold(name).starts_with(FOLDED_PREFIX.as_str())
 }
 
-/// The folded rest of a text that begins like the model-visible name of a tool.
+/// The folded remainder of a text that starts like the model-visible name of a tool; `None` for other texts.
 pub fn tool_claim(text: &str) -> Option<String> {
     let folded = fold(text);
     folded
@@ -46,23 +45,23 @@ pub fn tool_claim(text: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// How a name reads: letters and digits folded, everything else `_`.
+/// Folds letters and digits to what they look like, and everything else to `_`.
 pub fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     fold_into(text, |character| folded.push(character));
     folded
 }
 
-/// The built-in tool that a text reads like, separators aside.
+/// The built-in tool that a text is confusable with, ignoring separators.
 pub fn built_in(text: &str) -> Option<&'static str> {
     static FOLDED: LazyLock<Vec<(String, &'static str)>> = LazyLock::new(|| {
         let mut folded: Vec<_> = BUILT_INS.iter().map(|name| (fold(name), *name)).collect();
         folded.sort();
         folded
     });
-    /// No fold of a built-in is longer, and no longer text needs to be folded to its end.
+    /// Maximum length of a folded built-in name; longer texts cannot match.
     const LONGEST: usize = 24;
-    // Every tool's name and title comes by here, and few begin like a built-in.
+    // Fast path: this runs for every tool name and title, and few start like a built-in.
     if text.is_ascii() {
         let start = folded_start(text)?;
         if !FOLDED
@@ -73,7 +72,7 @@ pub fn built_in(text: &str) -> Option<&'static str> {
         }
     }
     let significant = |character: &char| character.is_alphanumeric();
-    // Every character of a look-alike yields a letter; marks and separators cost nothing.
+    // Every significant character folds to at least one letter; marks and separators to none.
     if text.len() > LONGEST && text.chars().filter(significant).nth(LONGEST).is_some() {
         return None;
     }
@@ -97,7 +96,7 @@ pub fn built_in(text: &str) -> Option<&'static str> {
     FOLDED.get(position).map(|(_, name)| *name)
 }
 
-/// The first two letters of the fold of an ASCII text; `None` where it has fewer, as no built-in does.
+/// The first two letters of a folded ASCII text; `None` if it has fewer, as every built-in has two.
 fn folded_start(text: &str) -> Option<[u8; 2]> {
     let fold = |byte: u8| match byte.to_ascii_lowercase() {
         b'i' | b'l' | b'1' | b'|' => b'l',
@@ -115,7 +114,7 @@ fn folded_start(text: &str) -> Option<[u8; 2]> {
     }
 }
 
-/// The part of a folded text that counts beside other servers: `a`, `a_` and `_a` are one, and `a__b` is `a_b`.
+/// Removes leading and trailing `_` and collapses runs: `a`, `a_` and `_a` are equal, and `a__b` equals `a_b`.
 pub fn without_runs(folded: &str) -> String {
     let words: Vec<&str> = folded.split('_').filter(|word| !word.is_empty()).collect();
     words.join("_")
@@ -133,7 +132,7 @@ fn fold_into(text: &str, mut push: impl FnMut(char)) {
             push('n');
         }
         _ if character.is_alphanumeric() => push(character),
-        // An accent that stood on a letter.
+        // An accent on the previous letter.
         _ if is_mark(character) => {}
         _ => push('_'),
     };
@@ -142,7 +141,7 @@ fn fold_into(text: &str, mut push: impl FnMut(char)) {
             .for_each(|byte| push(char::from(byte.to_ascii_lowercase())));
         return;
     }
-    // Twice, because some letters look like ours only in upper case and others only in lower case.
+    // Fold twice: some letters resemble ours only in upper case, others only in lower case.
     let plain: String = text
         .chars()
         .filter(|character| !is_invisible(*character) && !character.is_control())

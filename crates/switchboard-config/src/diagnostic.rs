@@ -1,16 +1,16 @@
-//! What is wrong with a configuration, where, and what to do about it.
+//! Findings about a configuration: message, location and suggested fix.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::source::{Origin, Position};
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Something is odd, and everything still works.
+    /// Suspicious, but without effect.
     Warning,
-    /// Something was left out: a value, an entry or a whole file.
+    /// A value, an entry or a whole file is ignored.
     Error,
 }
 
@@ -23,38 +23,38 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One finding: what, where, and the remedy.
+/// A finding: message, location and suggested fix.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// Decides whether `config check` fails.
     pub severity: Severity,
-    /// A stable word for scripts, such as `unknown-key`.
+    /// Stable code for scripts, such as `unknown-key`.
     pub code: &'static str,
-    /// What is wrong: a lowercase fragment with no final dot.
+    /// Lowercase fragment without a final dot.
     pub message: String,
-    /// Where.
+    /// Location.
     pub place: Place,
-    /// The server it is about, if it is about one.
+    /// The server concerned; `None` if it concerns the file.
     pub server: Option<String>,
-    /// What to do.
+    /// Suggested fix.
     pub hint: Option<String>,
 }
 
-/// Where a finding stands.
+/// Location of a finding.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Place {
-    /// At a byte range of a file.
+    /// A byte range of a file.
     At(Origin),
-    /// At a line and column of a file whose text could not be kept, such as one that is not UTF-8.
+    /// A line and column of a file whose text is not available, such as one that is not UTF-8.
     Position(PathBuf, Position),
-    /// A file as a whole: unreadable, too large, a loop of links.
+    /// A whole file: unreadable, too large, a symlink loop.
     File(PathBuf),
     /// The environment or the command line.
     Outside(String),
 }
 
 impl Diagnostic {
-    /// An error at a place.
+    /// Creates an error.
     pub fn error(code: &'static str, place: impl Into<Place>, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Error,
@@ -66,7 +66,7 @@ impl Diagnostic {
         }
     }
 
-    /// A warning at a place.
+    /// Creates a warning.
     pub fn warning(
         code: &'static str,
         place: impl Into<Place>,
@@ -78,14 +78,14 @@ impl Diagnostic {
         }
     }
 
-    /// The same finding with a remedy.
+    /// Adds a suggested fix.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same finding about one server.
+    /// Sets the server concerned.
     #[must_use]
     pub fn about(mut self, server: &str) -> Self {
         self.server = Some(server.to_owned());
@@ -106,7 +106,7 @@ impl From<PathBuf> for Place {
 }
 
 impl Place {
-    /// The file, if it is in one.
+    /// The file; `None` for the environment and the command line.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::At(origin) => Some(origin.path()),
@@ -123,7 +123,7 @@ impl fmt::Display for Place {
             Place::Position(path, Position { line, column }) => {
                 write!(formatter, "{}:{line}:{column}", path.display())
             }
-            // A file as a whole is named by its first character, so that every finding has a line.
+            // A whole file is reported at its first character, so that every finding has a line.
             Place::File(path) => write!(formatter, "{}:1:1", path.display()),
             Place::Outside(what) => formatter.write_str(what),
         }

@@ -1,7 +1,6 @@
-//! One configuration file, read: its servers, settings, lists, rules and hooks.
+//! Parses one configuration file: servers, settings, lists, rules and hooks.
 //!
-//! Owns which tables a file may have. What the tables of several files mean together is decided in
-//! [`crate::resolve`].
+//! Defines the top-level tables. [`crate::resolve`] merges the files.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -22,7 +21,7 @@ use crate::tree::{Member, Node, Span};
 /// Whose format a file follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// Ours: every table, unknown keys warn. In JSON, servers may stand at the top level when nothing else does.
+    /// Our own: all tables, unknown keys warn. In JSON, servers may be at the top level if nothing else is.
     Native,
     /// `.mcp.json` as other tools write it: `mcpServers`, or servers at the top level.
     McpJson,
@@ -30,25 +29,25 @@ pub enum Dialect {
     Embedded,
 }
 
-/// A file's place among the files of its scope, and what to expect in it.
+/// A file to parse, with its format and trust requirement.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// The file.
+    /// Path, scope and text.
     pub file: Arc<SourceFile>,
-    /// How it is written.
+    /// Syntax.
     pub format: Format,
-    /// Whose format it follows.
+    /// Known tables and keys.
     pub dialect: Dialect,
-    /// The folder of the plugin it belongs to.
+    /// Folder of the plugin; `None` for other files.
     pub plugin_root: Option<PathBuf>,
-    /// Whether it needs the user's trust before anything in it counts.
+    /// Whether the user must approve the file before it takes effect.
     pub needs_trust: bool,
 }
 
-/// A file, read.
+/// A parsed file.
 #[derive(Debug)]
 pub struct Document {
-    /// Where it comes from.
+    /// The parsed source.
     pub source: Source,
     pub(crate) servers: Vec<RawServer>,
     pub(crate) settings: Section<Stated>,
@@ -57,11 +56,11 @@ pub struct Document {
     pub(crate) hooks: Section<Vec<HookEntry>>,
     pub(crate) enterprise_mode: Option<(EnterpriseMode, Origin)>,
     pub(crate) cloud_url: Option<(String, Origin)>,
-    /// Whether the file could be parsed at all.
+    /// Whether the file has a usable syntax tree.
     pub(crate) readable: bool,
 }
 
-/// A part of a file with the text that an approval of it is bound to.
+/// A part of a file, with the text that its approval is bound to.
 #[derive(Debug, Default)]
 pub(crate) struct Section<T> {
     pub(crate) content: T,
@@ -74,7 +73,6 @@ impl<T: Default> Section<T> {
     }
 }
 
-/// A server of one file.
 #[derive(Debug)]
 pub(crate) struct RawServer {
     pub(crate) name: String,
@@ -82,13 +80,13 @@ pub(crate) struct RawServer {
     pub(crate) decoded: Decoded,
 }
 
-/// How an enterprise file stands to the other scopes.
+/// How an enterprise file affects the other scopes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EnterpriseMode {
-    /// Nothing else is loaded.
+    /// Other scopes are not loaded.
     #[default]
     Exclusive,
-    /// Its entries win, its lists bind every scope, and cloud entries are not loaded.
+    /// Its entries win, its lists apply to every scope, and cloud entries are not loaded.
     Merge,
 }
 
@@ -105,7 +103,7 @@ impl EnterpriseMode {
 }
 
 impl Document {
-    /// Reads a file; what is wrong with it is added to `diagnostics`.
+    /// Parses a file; findings are added to `diagnostics`.
     pub fn read(source: Source, diagnostics: &mut Vec<Diagnostic>) -> Self {
         let file = Arc::clone(&source.file);
         let mut document = Self {
@@ -139,7 +137,7 @@ impl Document {
         self.readable = true;
         let may_be_flat = match self.source.dialect {
             Dialect::McpJson => true,
-            // In a file of ours a table of ours is no server.
+            // In our own files, a known table is not a server.
             Dialect::Native => {
                 let ours = |member: &Member<'_>| ROOT_KEYS.iter().any(|key| key.name == member.key);
                 self.source.format == Format::Json && !members.iter().any(ours)
@@ -154,11 +152,11 @@ impl Document {
         }
     }
 
-    /// A parser that goes on after a syntax error may have read half of what was meant. The server that the
-    /// error stands in is not used, and lists that may be incomplete let nobody through.
+    /// After a syntax error the parser may have read only part of what was meant. Disables the server that contains the
+    /// error, and makes lists that may be incomplete reject every server.
     fn distrust_what_is_broken(&mut self, broken_at: &[Span]) {
         let text = self.source.file.text();
-        // Not so a project's file, with which somebody could otherwise lock the user out.
+        // Not for a project's file, which could otherwise lock the user out.
         let has_lists = || {
             !self.source.needs_trust
                 && ["mcp_server_allowlist", "mcp_server_denylist"]
@@ -174,7 +172,7 @@ impl Document {
         }
         for span in broken_at {
             let line = self.source.file.position(span.start).line;
-            // Servers stand in the order of the file, each reaching to the next.
+            // Servers are in file order, each extending to the next.
             let after = self
                 .servers
                 .partition_point(|server| server.name_span.start <= span.start);
@@ -194,10 +192,10 @@ impl Document {
             return self.servers(node, reader);
         }
         if self.source.dialect != Dialect::Native {
-            // VS Code-style `inputs` and the like belong to the other program.
+            // `inputs` and other keys belong to the other program.
             return;
         }
-        // An approval is bound to these bytes, so nothing of the member may stand outside of them.
+        // An approval is bound to these bytes, so they must cover the whole member.
         let span = Some(member.extent());
         match key {
             "settings" => {
@@ -229,7 +227,7 @@ impl Document {
                 self.enterprise_mode = mode.map(|mode| (mode, reader.origin(node.span)));
             }
             "cloud" => self.cloud(node, reader),
-            // Lets editors find the schema.
+            // For editors.
             "$schema" => {}
             _ => reader.unknown_key(member, ROOT_KEYS.iter().map(|key| key.name)),
         }
@@ -263,9 +261,9 @@ impl Document {
         }
     }
 
-    /// Reads servers from a table by name, or from a list of tables that name themselves.
+    /// Reads servers from a table by name, or from a list of tables with a `name`.
     fn servers(&mut self, node: &Node<'_>, reader: &mut Reader<'_, '_>) {
-        // A file may have more than one table of servers, and a name stands for one server in all of them.
+        // A file may have several tables of servers; a name must be unique across them.
         let earlier = self.servers.iter().map(|server| server.name.clone());
         let mut seen: HashSet<Cow<'_, str>> = earlier.map(Cow::Owned).collect();
         let named_itself = node.get("name").is_some_and(|name| name.as_str().is_some());
@@ -333,7 +331,7 @@ impl Document {
         });
     }
 
-    /// How this file, as the enterprise file, stands to the other scopes.
+    /// The mode of this file as the enterprise file.
     pub(crate) fn mode(&self) -> EnterpriseMode {
         self.enterprise_mode
             .as_ref()
@@ -360,7 +358,6 @@ fn syntax_errors(diagnostics: &[Diagnostic]) -> Vec<Span> {
     diagnostics.iter().filter_map(span).collect()
 }
 
-/// Whether a key holds the servers.
 pub(crate) fn is_server_key(key: &str) -> bool {
     matches!(key, "mcp_servers" | "mcpServers" | "mcp-servers")
 }
@@ -378,7 +375,7 @@ fn is_flat(members: &[Member<'_>]) -> bool {
             .any(|member| looks_like_a_server(&member.value))
 }
 
-/// The tables of a file of ours.
+/// Top-level tables of our own files.
 pub(crate) const ROOT_KEYS: &[Key] = &[
     Key {
         name: "mcp_servers",
@@ -403,12 +400,12 @@ pub(crate) const ROOT_KEYS: &[Key] = &[
     Key {
         name: "hooks",
         shape: Shape::Hooks,
-        about: "Programs that look at calls before and after.",
+        about: "Programs that run before and after calls.",
     },
     Key {
         name: "cloud",
         shape: Shape::Table(CLOUD_KEYS),
-        about: "Where further servers are fetched from.",
+        about: "Source of additional servers.",
     },
     Key {
         name: "mode",
@@ -420,5 +417,5 @@ pub(crate) const ROOT_KEYS: &[Key] = &[
 const CLOUD_KEYS: &[Key] = &[Key {
     name: "url",
     shape: Shape::Text,
-    about: "The address of a document like `.mcp.json`.",
+    about: "URL of a document in the format of `.mcp.json`.",
 }];

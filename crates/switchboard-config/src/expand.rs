@@ -1,7 +1,7 @@
-//! `${…}` in values: variables, defaults, and the few names of our own.
+//! Expands `${…}` in values: environment variables, defaults, and a few names of our own.
 //!
-//! The same syntax in every format. A variable that is not set and has no default is an error, never an empty
-//! text. What a variable holds is not expanded again, so a value cannot loop or smuggle in a reference.
+//! The syntax is the same in every format. An unset variable without a default is an error, never an empty text. Values
+//! of variables are not expanded again, so they cannot loop or inject a reference.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,12 +11,12 @@ use thiserror::Error;
 
 use crate::tree::Span;
 
-/// The process environment as a value, so that nothing here reads it by itself.
+/// Snapshot of the process environment; this module does not read the environment itself.
 #[derive(Debug, Clone, Default)]
 pub struct Environment(HashMap<String, String>);
 
 impl Environment {
-    /// The value of a variable, if it is set.
+    /// `None` if the variable is not set.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
@@ -33,16 +33,16 @@ impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for Environment {
     }
 }
 
-/// What references can refer to.
+/// Values available to references.
 #[derive(Debug, Clone, Copy)]
 pub struct Variables<'v> {
-    /// The environment.
+    /// Environment variables.
     pub environment: &'v Environment,
     /// `${workspaceFolder}`.
     pub workspace: &'v Path,
     /// `${home}`.
     pub home: &'v Path,
-    /// `${pluginRoot}`, in a plugin's files.
+    /// `${pluginRoot}`, in files of a plugin.
     pub plugin_root: Option<&'v Path>,
 }
 
@@ -50,19 +50,19 @@ pub struct Variables<'v> {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ExpandError {
-    /// A variable that is not set, with no default.
+    /// A variable is not set and has no default.
     #[error("the environment variable `{0}` is not set")]
     Missing(String),
-    /// A reference with no end.
+    /// A reference is not closed.
     #[error("`${{` is not closed")]
     Unclosed,
-    /// Something between the braces that is no reference.
+    /// The text between the braces is not a valid reference.
     #[error("`${{{0}}}` is not a variable")]
     Malformed(String),
 }
 
 impl ExpandError {
-    /// What to do about it.
+    /// Suggested fix.
     pub fn hint(&self) -> String {
         match self {
             ExpandError::Missing(name) => format!("set {name}, or give a default: ${{{name}:-default}}"),
@@ -75,12 +75,12 @@ impl ExpandError {
     }
 }
 
-/// How far behind the start of a value its references are looked for.
+/// How far after the start of a value to search for its references, in bytes.
 const NEAR: usize = 64 * 1024;
 
 impl ExpandError {
-    /// Where the reference stands in the text of a file, given where its value begins there. `None` when it is
-    /// written in a way that is not recognised, with escapes for example.
+    /// Position of the reference in the file, given the position of the value. `None` if it is written in an
+    /// unrecognised way, such as with escapes.
     pub(crate) fn place(&self, text: &str, value: Span) -> Option<Span> {
         let start = value.start as usize;
         let end = (text.len().min(start + NEAR)..=text.len()).find(|at| text.is_char_boundary(*at));
@@ -103,7 +103,7 @@ impl ExpandError {
     }
 }
 
-/// The text with every reference replaced by what it refers to, and `$${` by `${`.
+/// Replaces every reference by its value, and `$${` by `${`.
 pub fn expand<'t>(text: &'t str, variables: &Variables<'_>) -> Result<Cow<'t, str>, ExpandError> {
     if !text.contains("${") {
         return Ok(Cow::Borrowed(text));
@@ -118,7 +118,7 @@ pub fn expand<'t>(text: &'t str, variables: &Variables<'_>) -> Result<Cow<'t, st
     Ok(Cow::Owned(expanded))
 }
 
-/// The names a text refers to, in order: `VAR`, `workspaceFolder`, `home`. Malformed parts have none.
+/// Names of the references in a text, in order: `VAR`, `workspaceFolder`, `home`. Malformed references are skipped.
 pub fn references(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut rest = vec![text];
@@ -133,8 +133,8 @@ pub fn references(text: &str) -> Vec<&str> {
     names
 }
 
-/// Whether a text says only *where* a secret is: references and at most the word that HTTP puts before a
-/// token. A default is part of the text, so a reference with one is not.
+/// Whether a text only refers to a secret: references, and at most an HTTP authentication scheme. A default would be
+/// part of the secret, so a reference with one does not count.
 pub(crate) fn is_only_references(text: &str) -> bool {
     let mut found = false;
     for piece in pieces(text) {
@@ -163,7 +163,7 @@ enum Piece<'t> {
 
 struct Reference<'t> {
     name: &'t str,
-    /// Whether the name can only be a variable, because `env:` stands before it.
+    /// Whether the name has the prefix `env:`, so that it can only be a variable.
     explicit: bool,
     default: Option<&'t str>,
 }
@@ -199,7 +199,7 @@ impl<'t> Reference<'t> {
                 return Ok(variables.workspace.to_string_lossy());
             }
             "home" if !self.explicit => return Ok(variables.home.to_string_lossy()),
-            // The second name is the one that plugins written for Claude Code use.
+            // `CLAUDE_PLUGIN_ROOT` is used by plugins for Claude Code.
             "pluginRoot" | "CLAUDE_PLUGIN_ROOT" => {
                 if let Some(root) = variables.plugin_root {
                     return Ok(root.to_string_lossy());
@@ -208,7 +208,7 @@ impl<'t> Reference<'t> {
             _ => {}
         }
         match (variables.environment.get(self.name), self.default) {
-            // As in a shell, a default also stands in for a variable that is set to nothing.
+            // As in a shell, a default also replaces an empty variable.
             (None | Some(""), Some(default)) => expand(default, variables),
             (Some(value), _) => Ok(Cow::Borrowed(value)),
             (None, None) => Err(ExpandError::Missing(self.name.to_owned())),
@@ -216,7 +216,7 @@ impl<'t> Reference<'t> {
     }
 }
 
-/// Cuts a text into literal parts and references.
+/// Splits a text into literal parts and references.
 fn pieces(text: &str) -> impl Iterator<Item = Result<Piece<'_>, ExpandError>> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -226,7 +226,7 @@ fn pieces(text: &str) -> impl Iterator<Item = Result<Piece<'_>, ExpandError>> {
         let Some(at) = rest.find("${") else {
             return Some(Ok(Piece::Text(std::mem::take(&mut rest))));
         };
-        // `$${` is a literal `${`: the first dollar goes, the brace loses its meaning.
+        // `$${` is a literal `${`: drop the first dollar.
         if at > 0 && rest.as_bytes().get(at - 1) == Some(&b'$') {
             if let Some(before) = rest.get(..at - 1).filter(|before| !before.is_empty()) {
                 rest = rest.get(at - 1..).unwrap_or_default();
@@ -257,10 +257,10 @@ fn pieces(text: &str) -> impl Iterator<Item = Result<Piece<'_>, ExpandError>> {
     })
 }
 
-/// How deep references may nest in defaults; expansion recurses that far.
+/// Maximum nesting depth of references in defaults, and thus of the recursion.
 const DEEPEST: usize = 16;
 
-/// Where the brace is that closes a reference, past those of references in its default.
+/// Offset of the brace that closes a reference, skipping nested references.
 fn closing_brace(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, byte) in text.bytes().enumerate() {
@@ -319,7 +319,7 @@ mod tests {
         check("${NONE:-${NONE2:-deep}}", Ok("deep"));
         check("${NONE:-{\"json\":1}}", Ok("{\"json\":1}"));
         check("${NONE:-https://x/${A}:80}", Ok("https://x/1:80"));
-        // What a variable holds is data.
+        // Values are not expanded.
         check("${REF}", Ok("${A}"));
         check("${workspaceFolder}/x", Ok("/ws/x"));
         check("${home}", Ok("/home/me"));

@@ -1,7 +1,6 @@
-//! Which files belong to which scope, and how they are read.
+//! Locates and reads the configuration files of each scope.
 //!
-//! [`Files`] is all this crate knows of a file system, so that every rule can be tested on files that exist
-//! only in a test. [`Disk`] is the real one.
+//! [`Files`] abstracts the file system, so that tests can use files in memory. [`Disk`] is the real one.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
@@ -16,30 +15,30 @@ use crate::format::Format;
 use crate::scope::Scope;
 use crate::source::{Position, SourceFile};
 
-/// No configuration file is larger.
+/// Maximum size of a configuration file, in bytes.
 pub const LARGEST_FILE: u64 = 16 * 1024 * 1024;
 
-/// Reads files.
+/// File system access.
 pub trait Files {
-    /// The bytes of a file, or `None` when there is none.
+    /// The contents of a file; `None` if it does not exist.
     fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, ReadError>;
 
-    /// The folders directly below a folder, sorted; none when it does not exist.
+    /// Direct subfolders, sorted; empty if the folder does not exist.
     fn folders(&self, path: &Path) -> Vec<PathBuf>;
 
-    /// Whether something is at that path.
+    /// Whether the path exists.
     fn exists(&self, path: &Path) -> bool;
 
-    /// Whether a path is a program that can be started.
+    /// Whether the path is an executable file.
     fn is_program(&self, path: &Path) -> bool;
 
-    /// The path with links resolved, when it exists.
+    /// The path with symlinks resolved; `None` if it does not exist.
     fn real_path(&self, path: &Path) -> Option<PathBuf>;
 
-    /// Whether a path is a folder.
+    /// Whether the path is a folder.
     fn is_folder(&self, path: &Path) -> bool;
 
-    /// The SHA-256 of a regular file of any size, and its length; `None` when there is none.
+    /// SHA-256 and length of a regular file of any size; `None` if it does not exist.
     fn digest(&self, path: &Path) -> Result<Option<([u8; 32], u64)>, ReadError>;
 }
 
@@ -47,10 +46,10 @@ pub trait Files {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// We may not.
+    /// Permission denied.
     #[error("permission denied")]
     Denied,
-    /// Links that lead to themselves.
+    /// A loop of symlinks.
     #[error("the path is a loop of symbolic links")]
     Loop,
     /// A folder, a pipe or a device.
@@ -59,7 +58,7 @@ pub enum ReadError {
     /// Larger than [`LARGEST_FILE`].
     #[error("the file has {0} bytes, and a configuration file may have at most {LARGEST_FILE}")]
     TooLarge(u64),
-    /// Anything else.
+    /// Another I/O error.
     #[error("cannot be read: {0}")]
     Other(String),
 }
@@ -84,7 +83,7 @@ pub struct Disk;
 
 impl Files for Disk {
     fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, ReadError> {
-        // What is not a regular file is refused before it is opened: opening a pipe would wait for a writer.
+        // Reject special files before opening them: opening a pipe would block until it has a writer.
         let metadata = match std::fs::metadata(path) {
             Ok(metadata) => metadata,
             Err(error) => return absent_or(&error, path),
@@ -144,14 +143,14 @@ impl Files for Disk {
     fn digest(&self, path: &Path) -> Result<Option<([u8; 32], u64)>, ReadError> {
         let metadata = match std::fs::metadata(path) {
             Ok(metadata) => metadata,
-            // A name that is too long for a file is the name of none.
+            // A file with a name that is too long cannot exist.
             Err(error) if error.kind() == io::ErrorKind::InvalidFilename => return Ok(None),
             Err(error) => return absent_or(&error, path).map(|_| None),
         };
         if !metadata.is_file() {
             return Err(ReadError::NotAFile);
         }
-        // What grows while it is read is read no further than it was long: a log that is written to would never end.
+        // Read at most the initial length: a log that keeps growing would never end.
         let hashed = std::fs::File::open(path).and_then(|file| hash(file.take(metadata.len())));
         match hashed {
             Ok(hashed) => Ok(Some(hashed)),
@@ -160,7 +159,7 @@ impl Files for Disk {
     }
 }
 
-/// Reads to the end, and keeps nothing but the hash and the length.
+/// Hashes a stream in constant memory.
 fn hash(mut reader: impl io::Read) -> io::Result<([u8; 32], u64)> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 64 * 1024];
@@ -180,10 +179,10 @@ fn hash(mut reader: impl io::Read) -> io::Result<([u8; 32], u64)> {
 
 fn absent_or(error: &io::Error, path: &Path) -> Result<Option<Vec<u8>>, ReadError> {
     match error.kind() {
-        // A link that leads nowhere is something somebody wanted to be there.
-        io::ErrorKind::NotFound if path.symlink_metadata().is_ok() => Err(ReadError::Other(
-            "the link leads to a file that does not exist".to_owned(),
-        )),
+        // A broken symlink is not the same as an absent file.
+        io::ErrorKind::NotFound if path.symlink_metadata().is_ok() => {
+            Err(ReadError::Other("it is a broken symlink".to_owned()))
+        }
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
         io::ErrorKind::PermissionDenied => Err(ReadError::Denied),
         _ if error.raw_os_error() == Some(ELOOP) => Err(ReadError::Loop),
@@ -197,7 +196,7 @@ const ELOOP: i32 = 40;
 #[cfg(not(target_os = "linux"))]
 const ELOOP: i32 = 62;
 
-/// Files that exist only in memory.
+/// Files in memory, for tests.
 #[derive(Debug, Clone, Default)]
 pub struct InMemory {
     files: BTreeMap<PathBuf, Vec<u8>>,
@@ -213,14 +212,14 @@ impl InMemory {
         self
     }
 
-    /// Adds a program.
+    /// Adds an executable file.
     #[must_use]
     pub fn program(mut self, path: impl Into<PathBuf>) -> Self {
         self.programs.push(path.into());
         self
     }
 
-    /// Adds a symbolic link.
+    /// Adds a symlink.
     #[must_use]
     pub fn link(mut self, path: impl Into<PathBuf>, target: impl Into<PathBuf>) -> Self {
         self.links.insert(path.into(), target.into());
@@ -280,25 +279,25 @@ impl Files for InMemory {
     }
 }
 
-/// The folders and files that configuration is looked for in.
+/// Folders and files to search for configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Folders {
-    /// The user's home.
+    /// Home folder of the user.
     pub home: PathBuf,
-    /// The user's configuration of Switchboard.
+    /// Configuration folder of Switchboard.
     pub config: PathBuf,
-    /// What Switchboard remembers: trust decisions, locks, run-time additions.
+    /// State folder: trust decisions, locks, run-time additions.
     pub state: PathBuf,
-    /// The project: see [`project_root`].
+    /// Project folder, see [`project_root`].
     pub project: PathBuf,
-    /// The managed file of the machine, when one is to be honoured.
+    /// Managed file of the machine; `None`: not used.
     pub managed_file: Option<PathBuf>,
 }
 
-/// The file of one person in one project.
+/// Configuration of one user in one project.
 pub const LOCAL_FILE: &str = ".switchboard.local.toml";
 
-/// Files of a project, those of ours first.
+/// Configuration files of a project, our own first.
 pub const PROJECT_FILES: [(&str, Dialect); 5] = [
     (".mcp.toml", Dialect::Native),
     ("switchboard.hcl", Dialect::Native),
@@ -307,14 +306,14 @@ pub const PROJECT_FILES: [(&str, Dialect); 5] = [
     (AGENT_FILE, Dialect::Embedded),
 ];
 
-/// The file of another agent, whose `mcp_servers` blocks are ours. Other programs, Vault for one, have files of this
-/// name without such blocks: those are left alone.
+/// File of another agent with `mcp_servers` blocks. Other programs, such as Vault, use the same name without such
+/// blocks: those files are ignored.
 const AGENT_FILE: &str = "agent.hcl";
 
-/// Files of the user's configuration folder.
+/// Files in the user's configuration folder.
 pub const USER_FILES: [&str; 3] = ["mcp.toml", "mcp.json", "mcp.hcl"];
 
-/// Files of a plugin's folder that may name servers.
+/// Files in a plugin's folder that may define servers.
 const PLUGIN_FILES: [(&str, Dialect); 4] = [
     ("plugin.toml", Dialect::Embedded),
     ("plugin.json", Dialect::Embedded),
@@ -322,8 +321,8 @@ const PLUGIN_FILES: [(&str, Dialect); 4] = [
     (".mcp.json", Dialect::McpJson),
 ];
 
-/// The project that a folder belongs to: the nearest folder at or above it with a project file, not above
-/// a repository's root or the home folder; else the repository's root; else the folder itself.
+/// The project of a folder: the nearest folder at or above it with a project file, within the repository and below the
+/// home folder; else the repository's root; else the folder itself.
 pub fn project_root(start: &Path, home: &Path, files: &impl Files) -> PathBuf {
     for folder in start.ancestors() {
         let names = PROJECT_FILES
@@ -333,7 +332,7 @@ pub fn project_root(start: &Path, home: &Path, files: &impl Files) -> PathBuf {
         let has_file = names.into_iter().any(|name| {
             let path = folder.join(name);
             match name {
-                // The user's own settings are not a project's.
+                // The user's own settings do not make the home folder a project.
                 ".claude/settings.json" if folder == home => false,
                 AGENT_FILE => {
                     let bytes = files.read(&path).ok().flatten();
@@ -352,30 +351,29 @@ pub fn project_root(start: &Path, home: &Path, files: &impl Files) -> PathBuf {
     start.to_owned()
 }
 
-/// A place that was looked at.
+/// A searched location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Looked {
-    /// The scope it would belong to.
+    /// Scope of the file.
     pub scope: Scope,
-    /// The path.
+    /// May not exist.
     pub path: PathBuf,
-    /// Whether a file is there.
+    /// Whether the file exists.
     pub found: bool,
 }
 
-/// A file to look for.
 pub(crate) struct Candidate {
     pub(crate) scope: Scope,
     pub(crate) path: PathBuf,
     pub(crate) dialect: Dialect,
     pub(crate) plugin_root: Option<PathBuf>,
     pub(crate) needs_trust: bool,
-    /// Whether somebody named it, so that its absence is a mistake.
+    /// Whether the user named it, so that its absence is an error.
     pub(crate) by_hand: bool,
 }
 
 impl Candidate {
-    /// A file named with `--config`.
+    /// A file given with `--config`.
     pub(crate) fn by_hand(path: PathBuf) -> Self {
         Self {
             scope: Scope::Local,
@@ -389,7 +387,7 @@ impl Candidate {
 }
 
 impl Folders {
-    /// Every file that may hold configuration, highest precedence first, without those named by hand.
+    /// All possible configuration files, highest precedence first, except those given with `--config`.
     pub(crate) fn candidates(&self, files: &impl Files) -> Vec<Candidate> {
         let mut candidates = Vec::new();
         let mut add = |scope, path, dialect, plugin_root, needs_trust| {
@@ -411,7 +409,7 @@ impl Folders {
                 false,
             );
         }
-        // A repository can carry this file as well as any other, so it needs trust as any other.
+        // A repository can contain this file, so it needs trust like any other.
         add(
             Scope::Local,
             self.project.join(LOCAL_FILE),
@@ -462,7 +460,7 @@ impl Folders {
     }
 }
 
-/// Reads a file into a source, or reports why it cannot be. `None` when it is absent or unusable.
+/// Reads a file, or reports why it cannot be read. `None` if it is absent.
 pub(crate) fn open(
     candidate: Candidate,
     project: &Path,
@@ -495,20 +493,20 @@ pub(crate) fn open(
         return Ok(None);
     }
     if needs_trust && leads_out(&path, project, files) {
-        let message = "a project's file is a link to a file outside of the project";
+        let message = "a project's file is a symlink to a file outside of the project";
         return refuse(
             Diagnostic::error("link-leads-out", path, message)
                 .with_hint("replace the link by a file"),
         );
     }
     let Some(format) = Format::of_path(&path) else {
-        let message = "the file's ending names no format";
+        let message = "unknown file extension";
         let hint = "use .toml, .json, .jsonc or .hcl";
         return refuse(Diagnostic::error("unknown-format", path, message).with_hint(hint));
     };
     match String::from_utf8(bytes) {
         Ok(mut text) => {
-            // Some editors begin a file with a byte order mark, which is no part of any format.
+            // Strip the byte order mark that some editors write.
             if text.starts_with('\u{feff}') {
                 text.drain(..'\u{feff}'.len_utf8());
             }
@@ -540,7 +538,7 @@ pub(crate) fn open(
     }
 }
 
-/// Whether a file has something about servers in it, as far as a glance tells.
+/// Quick check whether a file may define servers.
 fn names_servers(bytes: &[u8]) -> bool {
     let key = b"mcp_servers";
     bytes.windows(key.len()).any(|window| window == key)
@@ -553,7 +551,7 @@ fn leads_out(path: &Path, project: &Path, files: &impl Files) -> bool {
     }
 }
 
-/// A source that is no file on disk: fetched, or added at run time.
+/// A source that is not a file: fetched, or added at run time.
 pub fn detached_source(
     scope: Scope,
     label: &str,

@@ -1,7 +1,7 @@
-//! Values that are known to be secret, masked wherever they appear: in errors, in logs, in what a server echoes.
+//! Masks known secrets in text: in errors, logs and echoed values.
 //!
-//! [`crate::mask`] guesses from the text; this module knows. A [`Redactor`] belongs to one server (or one provider of
-//! models): it knows what that server was given, and so all that it can repeat. Results of tools do not go through it.
+//! [`crate::mask`] guesses from the text; this module knows the values. A [`Redactor`] belongs to one server (or one
+//! model provider) and knows the secrets passed to it. Tool results are not redacted.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,25 +13,25 @@ use crate::expand::is_only_references;
 use crate::mask;
 use crate::secret::Secret;
 
-/// A value that is shorter is not looked for: it would be found in words that have nothing to do with it.
+/// Shorter values are not masked: they would match unrelated words.
 pub const SHORTEST_KNOWN: usize = 8;
 
-/// So many values are known at a time; tokens that are renewed push out their predecessors.
+/// Maximum number of known values; renewed tokens evict older ones.
 const MOST_KNOWN: usize = 64;
 
-/// Masks the secrets of one server. Cheap to clone; clones know the same.
+/// Masks the secrets of one server. Cheap to clone; clones share their secrets.
 #[derive(Clone, Default)]
 pub struct Redactor(Arc<RwLock<Vec<Known>>>);
 
-/// One secret in all its spellings.
+/// A secret in all its encodings.
 struct Known {
     secret: String,
     spellings: Vec<String>,
 }
 
 impl Redactor {
-    /// Knows what an entry gives to its server. The entry's references have been replaced; `variable` looks up those
-    /// that it names.
+    /// Learns the secrets of an entry. Its references must be expanded; `variable` looks up the variables that it
+    /// names.
     pub fn of_entry(entry: &ServerEntry, variable: impl Fn(&str) -> Option<String>) -> Self {
         let redactor = Self::default();
         for (name, value) in &entry.headers {
@@ -87,7 +87,7 @@ impl Redactor {
         });
     }
 
-    /// Masks the value of a header: whole, and without the word before a token.
+    /// Masks the value of a header, with and without the authentication scheme.
     pub fn learn_header(&self, name: &str, value: &Secret) {
         if mask::is_harmless_header(name) {
             return;
@@ -98,7 +98,7 @@ impl Redactor {
         }
     }
 
-    /// Masks the value of a variable, if its name or its looks say that it is secret.
+    /// Masks the value of a variable if it is secret by name or appearance.
     fn learn_variable(&self, name: &str, value: &str) {
         if mask::sounds_secret(name) {
             self.learn(&Secret::new(value));
@@ -109,14 +109,14 @@ impl Redactor {
         }
     }
 
-    /// The text with every known secret masked, and everything that sounds or looks secret.
+    /// Masks all known secrets, and everything that is secret by name or appearance.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut places = mask::places_in_message(text);
         places.extend(self.known_places(text));
         mask::masked(text, merged(places))
     }
 
-    /// The text with every known secret masked, and nothing else.
+    /// Masks only known secrets.
     pub fn redact_known<'t>(&self, text: &'t str) -> Cow<'t, str> {
         mask::masked(text, merged(self.known_places(text)))
     }
@@ -135,7 +135,7 @@ impl fmt::Debug for Redactor {
     }
 }
 
-/// Places in order, those that overlap made one.
+/// Sorts ranges and merges overlapping ones.
 fn merged(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     places.sort_by_key(|place| place.start);
     let mut merged: Vec<Range<usize>> = Vec::with_capacity(places.len());
@@ -148,7 +148,7 @@ fn merged(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     merged
 }
 
-/// How a secret may be written: as it is, in JSON, in an address, in base64 alone or as part of something longer.
+/// Encodings of a secret: plain, JSON, percent-encoded, base64 alone or as part of a longer text.
 fn spellings(secret: &str) -> Vec<String> {
     let mut spellings = vec![secret.to_owned()];
     let mut add = |spelling: String| {
@@ -174,7 +174,7 @@ fn spellings(secret: &str) -> Vec<String> {
     spellings
 }
 
-/// The text as the value of a query parameter.
+/// Percent-encodes a text as a query value.
 fn percent_encoded(secret: &str, space: &str, digits: [u8; 16]) -> String {
     let digit = |nibble: u8| char::from(digits.get(usize::from(nibble)).copied().unwrap_or(b'0'));
     let mut encoded = String::with_capacity(secret.len() * 3);
@@ -193,8 +193,8 @@ fn percent_encoded(secret: &str, space: &str, digits: [u8; 16]) -> String {
 const STANDARD: [u8; 2] = *b"+/";
 const URL_SAFE: [u8; 2] = *b"-_";
 
-/// The characters of base64 that hang on this text alone, when so many bytes stand before it: those at its ends that
-/// its neighbours have a part in are left out.
+/// The base64 characters that depend only on this text, if `offset` bytes precede it: characters at its ends that also
+/// encode neighbouring bytes are left out.
 fn base64_core(bytes: &[u8], offset: usize, alphabet: [u8; 2]) -> String {
     let padded: Vec<u8> = std::iter::repeat_n(0, offset)
         .chain(bytes.iter().copied())
@@ -234,7 +234,7 @@ mod tests {
         check(r#"got pä\/ss \"w+rd!"#, "got ********!");
         check("got p%C3%A4%2Fss%20%22w%2Brd!", "got ********!");
         check("got p%c3%a4%2fss+%22w%2brd!", "got ********!");
-        // base64 of `pä/ss "w+rd`, alone and after one and two other bytes; what is left says nothing of it.
+        // base64 of `pä/ss "w+rd`, alone and after one and two other bytes; the remaining characters reveal nothing.
         check("got cMOkL3NzICJ3K3Jk!", "got ********!");
         check("got eHDDpC9zcyAidytyZA==!", "got eH********A==!");
         check("got eHhww6Qvc3MgIncrcmQ=!", "got eHh********Q=!");

@@ -1,4 +1,4 @@
-//! The reference of every key of our files, as Markdown, made from the same key tables that reading uses.
+//! Generates the reference of all keys as Markdown, from the key tables used for decoding.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use crate::entry::keys::{KEYS, Key, OAUTH_KEYS, SANDBOX_KEYS, Shape, TOOL_KEYS};
 use crate::policy::{HOOK_KEYS, RULE_KEYS};
 use crate::settings::{Setting, Settings};
 
-/// The text of `docs/reference.md`.
+/// The contents of `docs/reference.md`.
 pub fn reference() -> String {
     let mut text = "# Configuration reference\n\n\
         Every key that Switchboard reads, with its type and default. This page is generated from the program; \
@@ -73,7 +73,7 @@ fn heading(text: &mut String, title: &str, about: &str, table: &str) {
     text.push_str(table);
 }
 
-/// What a value looks like, in a few words. A bar would end the cell of a table, so choices are separated by commas.
+/// Short description of a type. Choices are separated by commas, as a bar would end the table cell.
 fn kind(shape: Shape) -> String {
     let words = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();

@@ -1,4 +1,4 @@
-//! The JSON Schema of our files, made from the same key tables that reading uses.
+//! Generates the JSON Schema of our files, from the key tables used for decoding.
 
 use serde_json::{Map, Value, json};
 
@@ -7,10 +7,10 @@ use crate::entry::keys::{KEYS, Key, Shape};
 use crate::policy::{ArgumentTest, HOOK_KEYS, RULE_KEYS};
 use crate::settings;
 
-/// The schema of a configuration file, as JSON Schema 2020-12.
+/// The schema of a configuration file (JSON Schema 2020-12).
 pub fn schema() -> Value {
     let mut properties = properties(ROOT_KEYS);
-    // The spelling that other tools' JSON files use.
+    // Spelling in JSON files of other tools.
     properties.insert(
         "mcpServers".to_owned(),
         json!({ "$ref": "#/properties/mcp_servers" }),
@@ -64,7 +64,7 @@ fn server() -> Value {
     json!({
         "type": "object",
         "properties": properties,
-        // Either a program or an address, or an in-process server that has neither.
+        // Either a program or a URL; an in-process server has neither.
         "anyOf": [
             needs("command"), needs("program"), needs("url"),
             { "required": ["transport"], "properties": { "transport": { "const": "sdk" } } },

@@ -1,8 +1,8 @@
-//! The seven scopes a setting can come from, in order of precedence.
+//! The seven configuration scopes, in order of precedence.
 
 use std::fmt;
 
-/// Where an entry comes from. The order is the precedence: a *greater* scope wins.
+/// Scope of an entry, ordered by precedence: the greater scope wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// Fetched from the configured provider URL.
@@ -11,18 +11,18 @@ pub enum Scope {
     Dynamic,
     /// From the manifest of an installed plugin.
     Plugin,
-    /// One person, every project: the user's configuration folder.
+    /// One user, in every project: the user's configuration folder.
     User,
     /// Checked in with a project.
     Project,
-    /// One person in one project: `.switchboard.local.toml`, or a file named with `--config`.
+    /// One user, in one project: `.switchboard.local.toml`, or a file given with `--config`.
     Local,
     /// The managed file of the machine.
     Enterprise,
 }
 
 impl Scope {
-    /// Every scope, highest first.
+    /// All scopes, highest first.
     pub const ALL: [Scope; 7] = [
         Scope::Enterprise,
         Scope::Local,
@@ -33,7 +33,7 @@ impl Scope {
         Scope::Cloud,
     ];
 
-    /// The name used in files, flags and output.
+    /// Name in files, flags and output.
     pub const fn name(self) -> &'static str {
         match self {
             Scope::Enterprise => "enterprise",

@@ -1,13 +1,13 @@
-//! Text that must not be seen.
+//! Wrapper for secret text that prevents accidental output.
 
 use std::fmt;
 
-/// What stands in place of a secret, everywhere.
+/// Replacement for a secret in all output.
 pub const MASK: &str = "********";
 
-/// A value that cannot be printed: `Debug` and `Display` show a mask, and it does not serialise.
+/// A secret text: `Debug` and `Display` show a mask, and it does not serialise.
 ///
-/// [`Secret::expose`] is the only way to the text, so a search for that word finds every use.
+/// [`Secret::expose`] is the only access to the text, so a search for that word finds every use.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Secret(String);
 
@@ -17,18 +17,17 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text itself, for the one place that has to send or store it.
+    /// The plain text, for sending or storing it.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Changes the text in place.
     pub(crate) fn change(&mut self, change: impl FnOnce(&mut String)) {
         change(&mut self.0);
     }
 
-    /// The text as it may be shown: a value made of references such as `${TOKEN}` names where the secret
-    /// is, not what it is, and is shown as written; everything else is masked.
+    /// The text for display: a value of only references such as `${TOKEN}` is shown as written; everything else is
+    /// masked.
     pub fn shown(&self) -> &str {
         if crate::expand::is_only_references(&self.0) {
             &self.0

@@ -1,4 +1,4 @@
-//! Scalar settings: one table in any file, merged value by value, each with its origin.
+//! Scalar settings: the `[settings]` tables, merged by key, each value with its origin.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::scope::Scope;
 use crate::source::{Origin, SourceFile};
 use crate::tree::{Node, Value};
 
-/// The commented file of defaults that is part of the program.
+/// Commented defaults, compiled into the program.
 pub(crate) const DEFAULTS: &str = include_str!("defaults.toml");
 
 /// A scalar setting.
@@ -56,7 +56,7 @@ pub enum Setting {
     InstallTimeout,
 }
 
-/// How an environment variable spells a setting.
+/// Environment variable that overrides a setting, and its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Override {
     None,
@@ -72,55 +72,55 @@ const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
 const SETTINGS: [(Setting, Key, Override); 32] = [
     (Setting::StartupTimeout, key("startup_timeout_sec", Shape::Seconds, "Deadline from starting a server to having its tools, for servers whose entry sets none. MCP_TIMEOUT (milliseconds) overrides it."), Override::Milliseconds("MCP_TIMEOUT")),
     (Setting::ToolTimeout, key("tool_timeout_sec", Shape::Seconds, "How long a call may be silent, for servers and tools whose entry sets nothing. MCP_TOOL_TIMEOUT (milliseconds) overrides it."), Override::Milliseconds("MCP_TOOL_TIMEOUT")),
-    (Setting::ToolMax, key("tool_max_sec", Shape::Seconds, "How long a call may take in all."), Override::None),
+    (Setting::ToolMax, key("tool_max_sec", Shape::Seconds, "Maximum total duration of a call."), Override::None),
     (Setting::MaxOutputTokens, key("max_output_tokens", Shape::Count, "Output beyond this is cut for the model and kept whole in a file."), Override::Plain("MAX_MCP_OUTPUT_TOKENS")),
-    (Setting::MaxMessageBytes, key("max_message_bytes", Shape::Count, "One message may be this large."), Override::None),
+    (Setting::MaxMessageBytes, key("max_message_bytes", Shape::Count, "Maximum size of a message."), Override::None),
     (Setting::LocalConnections, key("local_connections", Shape::Count, "How many local servers start at once."), Override::Plain("MCP_SERVER_CONNECTION_BATCH_SIZE")),
     (Setting::RemoteConnections, key("remote_connections", Shape::Count, "How many remote servers connect at once."), Override::Plain("MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE")),
-    (Setting::HealthInterval, key("health_interval_sec", Shape::Seconds, "How often an idle connection is probed."), Override::None),
-    (Setting::HealthTimeout, key("health_timeout_sec", Shape::Seconds, "How long a probe may take."), Override::None),
-    (Setting::ReconnectAttempts, key("reconnect_attempts", Shape::Count, "How often a lost connection is tried again."), Override::None),
+    (Setting::HealthInterval, key("health_interval_sec", Shape::Seconds, "Interval of health checks on idle connections."), Override::None),
+    (Setting::HealthTimeout, key("health_timeout_sec", Shape::Seconds, "Timeout of a health check."), Override::None),
+    (Setting::ReconnectAttempts, key("reconnect_attempts", Shape::Count, "Maximum number of attempts to reconnect."), Override::None),
     (Setting::ReconnectInitial, key("reconnect_initial_sec", Shape::Seconds, "Wait before the first attempt to reconnect; up to half of each wait is taken off at random."), Override::None),
     (Setting::ReconnectMax, key("reconnect_max_sec", Shape::Seconds, "Longest wait between two attempts to reconnect."), Override::None),
     (Setting::ReconnectFactor, key("reconnect_factor", Shape::Factor, "How much longer each wait is than the one before it: 1 or more."), Override::None),
-    (Setting::CatalogTtl, key("catalog_ttl_sec", Shape::Seconds, "How long a server's lists are believed."), Override::None),
-    (Setting::NeedsAuthMemory, key("needs_auth_memory_sec", Shape::Seconds, "How long it is remembered that a server requires a login."), Override::None),
-    (Setting::ProgressInterval, key("progress_interval_sec", Shape::Seconds, "How often a long call shows that it is alive."), Override::None),
+    (Setting::CatalogTtl, key("catalog_ttl_sec", Shape::Seconds, "How long the tool lists of a server are cached."), Override::None),
+    (Setting::NeedsAuthMemory, key("needs_auth_memory_sec", Shape::Seconds, "How long the result that a server requires a login is cached."), Override::None),
+    (Setting::ProgressInterval, key("progress_interval_sec", Shape::Seconds, "Interval of progress reports of a long call."), Override::None),
     (Setting::ToolSearch, key("tool_search", Shape::ToolSearch, "Whether the model searches for tools: auto, auto:N, on, off."), Override::Plain("ENABLE_TOOL_SEARCH")),
     (Setting::MinContextWindow, key("min_context_window", Shape::Count, "Smallest window, in tokens, of a model that searches for tools in auto mode."), Override::None),
     (Setting::ModelWindow, key("model_window", Shape::Window, "Window of your own model in tokens, or auto to ask its endpoint. Models of Anthropic and OpenAI are known."), Override::None),
     (Setting::MaxDescriptionChars, key("max_description_chars", Shape::Count, "Characters of a tool's description and of a server's instructions that the model sees."), Override::None),
-    (Setting::DefaultPermission, key("default_permission", Shape::OneOf(DEFAULT_PERMISSIONS), "What calls need that no rule is about: auto, allow, ask, deny. Of several files that say something the strictest counts."), Override::None),
-    (Setting::UnattendedPermission, key("unattended_permission", Shape::OneOf(UNATTENDED_PERMISSIONS), "What becomes of a call that needs consent when nobody can be asked: deny, allow."), Override::None),
-    (Setting::AuditMaxAge, key("audit_max_age_sec", Shape::Seconds, "How long the audit log remembers."), Override::None),
-    (Setting::AuditMaxBytes, key("audit_max_bytes", Shape::Count, "How large the audit log may become."), Override::None),
+    (Setting::DefaultPermission, key("default_permission", Shape::OneOf(DEFAULT_PERMISSIONS), "Permission of calls that match no rule: auto, allow, ask, deny. If several files set it, the strictest value applies."), Override::None),
+    (Setting::UnattendedPermission, key("unattended_permission", Shape::OneOf(UNATTENDED_PERMISSIONS), "Decision on a call that needs consent when no user is available: deny, allow."), Override::None),
+    (Setting::AuditMaxAge, key("audit_max_age_sec", Shape::Seconds, "Maximum age of audit log entries."), Override::None),
+    (Setting::AuditMaxBytes, key("audit_max_bytes", Shape::Count, "Maximum size of the audit log."), Override::None),
     (Setting::LoginStore, key("login_store", Shape::OneOf(&LoginStore::WORDS), "Where the key of the logins is kept: auto, keyring, file."), Override::None),
-    (Setting::MaxWaitingQuestions, key("max_waiting_questions", Shape::Count, "How many questions of one server may wait for your answer; more are refused."), Override::None),
-    (Setting::QuestionsPerMinute, key("questions_per_minute", Shape::Count, "How many questions one server may ask you or your model within a minute; more are refused."), Override::None),
-    (Setting::Pins, key("pins", Shape::OneOf(PINS), "Whether a tool that cannot be pinned is set aside (required) or offered (best-effort). Of several files that say something the strictest counts."), Override::None),
-    (Setting::Audit, key("audit", Shape::OneOf(AUDITS), "Whether a call that cannot be recorded is made with a warning (on) or refused (required). Of several files that say something the strictest counts."), Override::None),
-    (Setting::BashSandbox, key("bash_sandbox", Shape::OneOf(SANDBOXES), "What commands of the agent may touch: own-files (all but Switchboard's own files), workspace, read-only, off. A project's file can only make it stricter."), Override::None),
-    (Setting::HealthFailures, key("health_failures", Shape::Count, "How many probes in a row may fail before a connection counts as lost."), Override::None),
+    (Setting::MaxWaitingQuestions, key("max_waiting_questions", Shape::Count, "Maximum number of pending questions of one server; more are rejected."), Override::None),
+    (Setting::QuestionsPerMinute, key("questions_per_minute", Shape::Count, "Maximum number of questions per minute of one server to you or your model; more are rejected."), Override::None),
+    (Setting::Pins, key("pins", Shape::OneOf(PINS), "Whether a tool that cannot be pinned is set aside (required) or offered (best-effort). If several files set it, the strictest value applies."), Override::None),
+    (Setting::Audit, key("audit", Shape::OneOf(AUDITS), "Whether a call that cannot be recorded is made with a warning (on) or refused (required). If several files set it, the strictest value applies."), Override::None),
+    (Setting::BashSandbox, key("bash_sandbox", Shape::OneOf(SANDBOXES), "What the agent's commands may access: own-files (all but Switchboard's own files), workspace, read-only, off. A project's file can only make it stricter."), Override::None),
+    (Setting::HealthFailures, key("health_failures", Shape::Count, "Number of consecutive failed health checks after which a connection counts as lost."), Override::None),
     (Setting::InstallTimeout, key("install_timeout_sec", Shape::Seconds, "How long a package runner (npx, uvx, …) may install while it makes progress."), Override::None),
 ];
 
-/// `auto` leaves it to the front end: what a person types is allowed, what a model wants is asked about.
+/// `auto` depends on the front end: calls of the user are allowed, calls of a model need consent.
 const DEFAULT_PERMISSIONS: &[&str] = &["auto", "allow", "ask", "deny"];
 const UNATTENDED_PERMISSIONS: &[&str] = &["deny", "allow"];
 const PINS: &[&str] = &[REQUIRED, "best-effort"];
 const AUDITS: &[&str] = &["on", REQUIRED];
-/// The stricter word of both.
+/// The stricter of the two words.
 const REQUIRED: &str = "required";
 
 impl Setting {
-    /// Every setting.
+    /// All settings.
     pub fn all() -> impl Iterator<Item = Setting> + Clone {
         SETTINGS.iter().map(|(setting, ..)| *setting)
     }
 
     /// The key of this setting.
     pub fn key(self) -> &'static Key {
-        // `SETTINGS` is in the order of the enum, which a test holds.
+        // `SETTINGS` is in the order of the enum; a test checks it.
         &SETTINGS[self as usize].1
     }
 
@@ -132,10 +132,10 @@ impl Setting {
     }
 }
 
-/// When the model searches for tools instead of being given all of them.
+/// When the model finds tools by search instead of getting all definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolSearch {
-    /// When the descriptions come to at least this share of the window, in percent.
+    /// If the definitions take at least this percentage of the context window.
     Auto(u8),
     /// Always.
     On,
@@ -144,7 +144,7 @@ pub enum ToolSearch {
 }
 
 impl ToolSearch {
-    /// The share of the window from which on searching pays.
+    /// Default percentage of the context window.
     const DEFAULT_PERCENT: u8 = 10;
 
     fn from_name(name: &str) -> Option<Self> {
@@ -164,15 +164,15 @@ impl ToolSearch {
     }
 }
 
-/// Where the key that logins are sealed with is kept.
+/// Where the encryption key of stored logins is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LoginStore {
-    /// In the keyring of the system where there is one that works, else in a file.
+    /// The system keyring if it works, else a file.
     #[default]
     Auto,
-    /// In the keyring of the system.
+    /// The system keyring.
     Keyring,
-    /// In a file.
+    /// A file in the state folder.
     File,
 }
 
@@ -185,7 +185,7 @@ impl LoginStore {
             .find(|store| store.word() == name)
     }
 
-    /// How it is written.
+    /// Name in files.
     pub const fn word(self) -> &'static str {
         let [auto, keyring, file] = Self::WORDS;
         match self {
@@ -196,20 +196,20 @@ impl LoginStore {
     }
 }
 
-/// The value of a setting.
+/// Value of a setting.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SettingValue {
-    /// A time.
+    /// A duration.
     Duration(Duration),
     /// A number above zero.
     Count(u64),
-    /// When to search for tools.
+    /// Value of `tool_search`.
     ToolSearch(ToolSearch),
-    /// One of the words that the setting knows.
+    /// One of the words of the setting.
     Word(&'static str),
-    /// A number from 1 on.
+    /// A number of at least 1.
     Factor(f64),
-    /// `auto`: the program finds it out.
+    /// `auto`: determined at run time.
     Auto,
 }
 
@@ -230,14 +230,14 @@ impl fmt::Display for SettingValue {
     }
 }
 
-/// Where the value of a setting comes from.
+/// Origin of a setting's value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SettingOrigin {
-    /// The defaults of the program.
+    /// Default of the program.
     Default,
-    /// A file.
+    /// Position in a file.
     File(Origin),
-    /// An environment variable.
+    /// Name of an environment variable.
     Environment(&'static str),
 }
 
@@ -251,23 +251,23 @@ impl fmt::Display for SettingOrigin {
     }
 }
 
-/// A setting in force: its value, where that comes from, and what it won against.
+/// Effective value of a setting, with its origin and the values it overrides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Effective {
-    /// The value.
+    /// The effective value.
     pub value: SettingValue,
-    /// Where it comes from.
+    /// Where the value was set.
     pub origin: SettingOrigin,
-    /// Values of lower scopes that it hides, nearest first.
+    /// Overridden values of lower scopes, nearest first.
     pub shadowed: Vec<(SettingValue, SettingOrigin)>,
 }
 
-/// Every setting, resolved.
+/// Effective values of all settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings(Vec<Effective>);
 
 impl Default for Settings {
-    /// The built-in defaults, whatever the files and the environment say.
+    /// The built-in defaults.
     fn default() -> Self {
         let mut defaults = defaults();
         defaults.sort_by_key(|(setting, ..)| *setting as usize);
@@ -286,7 +286,7 @@ impl Settings {
         &self.0[setting as usize]
     }
 
-    /// A setting that is a time.
+    /// Value of a duration setting.
     pub fn duration(&self, setting: Setting) -> Duration {
         match self.get(setting).value {
             SettingValue::Duration(duration) => duration,
@@ -295,7 +295,7 @@ impl Settings {
         }
     }
 
-    /// A setting that is a number.
+    /// Value of a number setting.
     pub fn count(&self, setting: Setting) -> u64 {
         match self.get(setting).value {
             SettingValue::Count(count) => count,
@@ -304,7 +304,7 @@ impl Settings {
         }
     }
 
-    /// A setting that is a factor.
+    /// Value of a factor setting.
     pub fn factor(&self, setting: Setting) -> f64 {
         match self.get(setting).value {
             SettingValue::Factor(factor) => factor,
@@ -312,7 +312,7 @@ impl Settings {
         }
     }
 
-    /// The window of the user's own model in tokens; `None` to ask its endpoint.
+    /// Context window of a self-hosted model in tokens; `None`: ask its endpoint.
     pub fn model_window(&self) -> Option<u64> {
         match self.get(Setting::ModelWindow).value {
             SettingValue::Count(tokens) => Some(tokens),
@@ -320,7 +320,7 @@ impl Settings {
         }
     }
 
-    /// When the model searches for tools.
+    /// When the model finds tools by search.
     pub fn tool_search(&self) -> ToolSearch {
         match self.get(Setting::ToolSearch).value {
             SettingValue::ToolSearch(value) => value,
@@ -328,18 +328,17 @@ impl Settings {
         }
     }
 
-    /// Whether what cannot be pinned is set aside, even where it was never seen before.
+    /// Whether a tool that cannot be pinned is set aside, even if it is new.
     pub fn requires_pins(&self) -> bool {
         self.is_required(Setting::Pins)
     }
 
-    /// Whether a call that cannot be recorded is refused.
+    /// Whether a call that cannot be recorded is rejected.
     pub fn requires_audit(&self) -> bool {
         self.is_required(Setting::Audit)
     }
 
-    /// Whether any file says so, or the default where no file says anything: a file can make it stricter than another
-    /// one wants it, and never laxer.
+    /// Whether any file requires it, or the default if no file sets it: a file can only make it stricter.
     fn is_required(&self, setting: Setting) -> bool {
         let Effective {
             value,
@@ -355,8 +354,8 @@ impl Settings {
                 && of_files.into_iter().any(|(value, _)| is_required(value)))
     }
 
-    /// What the agent's commands may touch. Files that others can write (a repository's, a plugin's, fetched ones) can make
-    /// it stricter than the user or the machine says, and never weaker.
+    /// Sandbox of the agent's commands. Files that others can write (of a repository, a plugin, or fetched) can make it
+    /// stricter than the user or the machine does, but never laxer.
     pub fn bash_sandbox(&self) -> SandboxMode {
         let effective = self.get(Setting::BashSandbox);
         let first = std::iter::once((&effective.value, &effective.origin));
@@ -388,7 +387,7 @@ impl Settings {
         SandboxMode::from_name(word).unwrap_or(SandboxMode::OwnFiles)
     }
 
-    /// Where the key of the logins is kept.
+    /// Where the encryption key of stored logins is kept.
     pub fn login_store(&self) -> LoginStore {
         match self.get(Setting::LoginStore).value {
             SettingValue::Word(word) => LoginStore::from_name(word).unwrap_or_default(),
@@ -397,10 +396,8 @@ impl Settings {
     }
 }
 
-/// What one file sets.
 pub(crate) type Stated = Vec<(Setting, SettingValue, Origin)>;
 
-/// Reads a `[settings]` table.
 pub(crate) fn decode(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Stated {
     let mut stated = Stated::new();
     for member in reader.table("settings", node).unwrap_or_default() {
@@ -432,7 +429,7 @@ pub(crate) fn resolve<'s>(
         values[setting as usize].push((value, SettingOrigin::Default));
     }
     let effective = values.into_iter().filter_map(|mut values| {
-        // The defaults file has every setting, which a test holds.
+        // The defaults file has every setting; a test checks it.
         (!values.is_empty())
             .then(|| values.remove(0))
             .map(|(value, origin)| Effective {
@@ -446,14 +443,14 @@ pub(crate) fn resolve<'s>(
     settings
 }
 
-/// Warns when the first wait before reconnecting is longer than the longest, which then is every wait.
+/// Warns if the initial reconnect delay exceeds the maximum, which would then be every delay.
 fn check_waits(settings: &Settings, diagnostics: &mut Vec<Diagnostic>) {
     let [initial, longest] =
         [Setting::ReconnectInitial, Setting::ReconnectMax].map(|setting| settings.get(setting));
     if settings.duration(Setting::ReconnectInitial) <= settings.duration(Setting::ReconnectMax) {
         return;
     }
-    // Named where it was written; at least one of the two was, as the defaults fit together.
+    // At least one of the two was set in a file, as the defaults are consistent.
     let origin = [initial, longest]
         .into_iter()
         .find_map(|effective| match &effective.origin {
@@ -534,8 +531,9 @@ fn from_environment(
         _ => ToolSearch::from_name(text).map(SettingValue::ToolSearch),
     };
     if value.is_none() {
-        let message =
-            format!("the environment variable {name} cannot be \"{text}\", and is ignored");
+        let message = format!(
+            "the environment variable {name} has the invalid value \"{text}\" and is ignored"
+        );
         let hint = match key.shape {
             Shape::ToolSearch => "set it to auto, auto:N, true or false",
             _ => "set it to a whole number above zero, or unset it",
@@ -552,7 +550,6 @@ fn from_environment(
     value.map(|value| (value, SettingOrigin::Environment(name)))
 }
 
-/// The keys of `[settings]`.
 pub(crate) fn keys() -> Vec<Key> {
     SETTINGS.iter().map(|(_, key, _)| *key).collect()
 }
@@ -622,7 +619,7 @@ mod tests {
             let mut reader = Reader::new(&file, &mut diagnostics);
             decode(root.get("settings").unwrap(), &mut reader)
         };
-        // Files, the highest scope first, and what comes of them.
+        // Files, highest scope first, and the expected result.
         let check = |files: &[(Scope, &str)], expected| {
             let files: Vec<Stated> = files
                 .iter()

@@ -1,4 +1,4 @@
-//! Files that values come from, and the places in them.
+//! Source files of values, and positions in them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use crate::scope::Scope;
 use crate::tree::Span;
 
-/// One configuration file as it was read: path, scope and text.
+/// A configuration file as read: path, scope and text.
 #[derive(Debug)]
 pub struct SourceFile {
     path: PathBuf,
@@ -16,18 +16,18 @@ pub struct SourceFile {
     marks: OnceLock<Vec<Mark>>,
 }
 
-/// A place whose position is known: the start of each line, and places on long lines.
+/// An offset with a known position: the start of a line, or a point on a long line.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     offset: u32,
     position: Position,
 }
 
-/// A position is counted from a mark that is at most so many bytes away.
+/// Maximum distance in bytes between marks.
 const MARK_DISTANCE: u32 = 1024;
 
 impl SourceFile {
-    /// A file with its text. A byte order mark is no part of the text.
+    /// Strips a byte order mark.
     pub fn new(path: impl Into<PathBuf>, scope: Scope, text: impl Into<String>) -> Arc<Self> {
         let mut text = text.into();
         if text.starts_with('\u{feff}') {
@@ -41,29 +41,29 @@ impl SourceFile {
         })
     }
 
-    /// Where the file is. Cloud and run-time sources have a descriptive pseudo path.
+    /// Path of the file. Cloud and run-time sources have a descriptive pseudo path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The scope the file belongs to.
+    /// Scope of the file.
     pub fn scope(&self) -> Scope {
         self.scope
     }
 
-    /// The whole text.
+    /// The whole text, without a byte order mark.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The text of a span.
+    /// Text of a span; empty if out of range.
     pub fn slice(&self, span: Span) -> &str {
         self.text
             .get(span.start as usize..span.end as usize)
             .unwrap_or_default()
     }
 
-    /// The line and column of a byte offset, both counted from one; columns count characters.
+    /// Line and column of a byte offset, both from one; columns count characters.
     pub fn position(&self, offset: u32) -> Position {
         let marks = self.marks.get_or_init(|| marks(&self.text));
         let after = marks.partition_point(|mark| mark.offset <= offset);
@@ -107,41 +107,41 @@ fn marks(text: &str) -> Vec<Mark> {
     marks
 }
 
-/// Continuation bytes of UTF-8 do not start a character.
+/// Whether a byte is not a continuation byte of UTF-8.
 fn starts_character(byte: u8) -> bool {
     (byte & 0xC0) != 0x80
 }
 
-/// A place in a file, counted from one.
+/// A position in a file, counted from one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
-    /// The line.
+    /// From one.
     pub line: usize,
-    /// The column, in characters.
+    /// In characters, from one.
     pub column: usize,
 }
 
-/// Where a value comes from: the file, and the bytes in it.
+/// Origin of a value: file and byte range.
 #[derive(Clone)]
 pub struct Origin {
-    /// The file.
+    /// Shared by all values of the file.
     pub file: Arc<SourceFile>,
-    /// The bytes.
+    /// Byte range of the value.
     pub span: Span,
 }
 
 impl Origin {
-    /// The scope of the file.
+    /// Scope of the file.
     pub fn scope(&self) -> Scope {
         self.file.scope()
     }
 
-    /// The path of the file.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// The line and column at which the value starts.
+    /// Line and column of the start.
     pub fn position(&self) -> Position {
         self.file.position(self.span.start)
     }

@@ -1,15 +1,14 @@
-//! Text from files is data: what must not reach a terminal as it is.
+//! Sanitizes text from files for terminals.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Whether a character must not reach a terminal or a model as it is, although it is no control character: it has no
-/// width, changes the direction of what follows, breaks a line where none is expected, or has no meaning that two
-/// readers would agree on.
+/// Whether a character that is not a control character is still unsafe for a terminal or a model: it has no width,
+/// changes the text direction, breaks a line, or has no agreed meaning.
 ///
-/// These are the line and paragraph separators, format characters, everything that Unicode lets a renderer ignore
-/// (variation selectors, tags, fillers, assigned or not), private use and noncharacters. The marks that Arabic, Syriac
-/// and Kaithi put around numbers are format characters too, but are drawn, so they stay.
+/// These are line and paragraph separators, format characters, all default ignorables (variation selectors, tags,
+/// fillers, assigned or not), private use and noncharacters. Format characters around numbers in Arabic, Syriac and
+/// Kaithi are drawn, so they are allowed.
 pub fn is_invisible(character: char) -> bool {
     match character {
         '\0'..='\u{AC}' => false,
@@ -20,12 +19,12 @@ pub fn is_invisible(character: char) -> bool {
         | '\u{13430}'..='\u{1343F}' | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}'
         // Planes 14 to 16: tags, selectors and private use.
         | '\u{E0000}'..='\u{10FFFF}' => true,
-        // The last two of each plane are no characters.
+        // The last two code points of each plane are noncharacters.
         _ => u32::from(character) & 0xFFFE == 0xFFFE,
     }
 }
 
-/// The text with control and invisible characters made visible, on one line.
+/// Escapes control and invisible characters, on one line.
 pub fn visible(text: &str) -> Cow<'_, str> {
     let hidden = |character: char| character.is_control() || is_invisible(character);
     if !text.contains(hidden) {
@@ -51,7 +50,7 @@ mod tests {
 
     use super::*;
 
-    /// What has no shape of its own, or none that a screen shows, whatever its category: `Default_Ignorable_Code_Point`.
+    /// Characters without a visible shape: `Default_Ignorable_Code_Point`.
     const IGNORABLE: [RangeInclusive<char>; 17] = [
         '\u{AD}'..='\u{AD}',
         '\u{34F}'..='\u{34F}',
@@ -72,7 +71,7 @@ mod tests {
         '\u{E0000}'..='\u{E0FFF}',
     ];
 
-    /// Format characters that are drawn: signs of Arabic, Syriac and Kaithi that enclose or go over a number.
+    /// Format characters that are drawn: Arabic, Syriac and Kaithi signs that enclose a number.
     const DRAWN: [RangeInclusive<char>; 7] = [
         '\u{600}'..='\u{605}',
         '\u{6DD}'..='\u{6DD}',
@@ -83,7 +82,7 @@ mod tests {
         '\u{110CD}'..='\u{110CD}',
     ];
 
-    /// Every scalar value, by general category. Surrogates (Cs) are none, so no text has them.
+    /// Tests every scalar value, by general category. Surrogates (Cs) are not scalar values.
     #[test]
     fn nothing_that_is_invisible_or_moves_the_cursor_is_shown_as_it_is() {
         use GeneralCategory::{
@@ -101,7 +100,7 @@ mod tests {
                 || match category {
                     Control | LineSeparator | ParagraphSeparator | PrivateUse => true,
                     Format => !within(&DRAWN, character),
-                    // What later versions of Unicode assign is drawn as a box until a terminal knows it.
+                    // Unassigned characters are drawn as a box until a terminal supports them.
                     Unassigned => is_noncharacter || character > '\u{E0000}',
                     Surrogate => unreachable!("a surrogate is not a character"),
                     _ => false,
@@ -115,7 +114,7 @@ mod tests {
             assert_eq!(visible(&text), expected, "U+{:04X}", u32::from(character));
             *seen.entry(format!("{category:?}")).or_insert(0_usize) += usize::from(is_hidden);
         }
-        // Each of these was met: C0, C1, bidi controls, tags, selectors, line and paragraph separators, private use.
+        // Each category must occur: C0, C1, bidi controls, tags, selectors, line and paragraph separators, private use.
         for (category, least) in [
             ("Control", 65),
             ("Format", 100),

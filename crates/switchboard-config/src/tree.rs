@@ -1,22 +1,21 @@
-//! The tree that every configuration format is parsed into.
+//! Syntax tree shared by all configuration formats.
 //!
-//! TOML, JSON(C), HCL and YAML differ in spelling, not in what a server entry says, so all of them become
-//! a [`Node`] here and every rule above this module is written once. Nodes borrow from the file's text and
-//! remember the bytes they came from; nothing here knows what a key means.
+//! TOML, JSON(C), HCL and YAML are all parsed into [`Node`]s, so later stages are format-independent. Nodes borrow from
+//! the file's text and store their byte range; the meaning of keys is not known here.
 
 use std::borrow::Cow;
 
 /// A range of bytes in a source file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Span {
-    /// The first byte.
+    /// Offset of the first byte.
     pub start: u32,
-    /// One past the last byte.
+    /// Offset after the last byte.
     pub end: u32,
 }
 
 impl Span {
-    /// A span from byte offsets. Files are capped far below 4 GiB; an offset past that saturates.
+    /// Creates a span from byte offsets. Files are far smaller than 4 GiB; larger offsets saturate.
     pub fn new(start: usize, end: usize) -> Self {
         Self {
             start: u32::try_from(start).unwrap_or(u32::MAX),
@@ -24,7 +23,7 @@ impl Span {
         }
     }
 
-    /// The smallest span with both in it.
+    /// The smallest span that covers both.
     fn and(self, other: Self) -> Self {
         Self {
             start: self.start.min(other.start),
@@ -33,54 +32,54 @@ impl Span {
     }
 }
 
-/// One value and where it stands.
+/// A value with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node<'a> {
-    /// The bytes of the value.
+    /// Byte range of the value.
     pub span: Span,
-    /// What stands there.
+    /// The parsed value.
     pub value: Value<'a>,
 }
 
-/// What a [`Node`] holds.
+/// Content of a [`Node`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
-    /// `null`, which only JSON, HCL and YAML have.
+    /// `null`, which TOML does not have.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Integer(i64),
     /// A number with a fraction or an exponent.
     Float(f64),
-    /// Text, with the format's escapes undone and `${…}` left as written.
+    /// Text, with escapes decoded and `${…}` as written.
     String(Cow<'a, str>),
     /// An ordered sequence.
     Array(Vec<Node<'a>>),
-    /// Members in the order of the file. Duplicate keys are reported by the parser, not kept.
+    /// Members in file order. Duplicate keys are reported by the parser and dropped.
     Table(Vec<Member<'a>>),
 }
 
 /// One `key = value` of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member<'a> {
-    /// The key.
+    /// Decoded key.
     pub key: Cow<'a, str>,
-    /// Where the key stands.
+    /// Position of the key.
     pub key_span: Span,
-    /// The value.
+    /// Its span may be elsewhere, as with TOML headers.
     pub value: Node<'a>,
 }
 
 impl Member<'_> {
-    /// The bytes from the first to the last of everything in it. A TOML table's own span is its header alone.
+    /// Span of all its contents. The own span of a TOML table is only its header.
     pub fn extent(&self) -> Span {
         self.key_span.and(self.value.extent())
     }
 }
 
 impl<'a> Node<'a> {
-    /// The bytes from the first to the last of everything in it.
+    /// Span of all its contents.
     pub fn extent(&self) -> Span {
         match &self.value {
             Value::Array(elements) => elements
@@ -93,7 +92,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// A node that stands in no file, for values that are about to be written.
+    /// A node without a position, for values to be written.
     pub fn detached(value: impl Into<Value<'a>>) -> Self {
         Self {
             span: Span::default(),
@@ -101,7 +100,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// A table that stands in no file.
+    /// A table without a position.
     pub fn table(members: impl IntoIterator<Item = (impl Into<Cow<'a, str>>, Node<'a>)>) -> Self {
         let member = |(key, value): (_, Node<'a>)| Member {
             key: Into::into(key),
@@ -111,7 +110,7 @@ impl<'a> Node<'a> {
         Self::detached(Value::Table(members.into_iter().map(member).collect()))
     }
 
-    /// The members, when this is a table.
+    /// The members; `None` if it is not a table.
     pub fn as_table(&self) -> Option<&[Member<'a>]> {
         match &self.value {
             Value::Table(members) => Some(members),
@@ -119,7 +118,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The elements, when this is an array.
+    /// The elements; `None` if it is not an array.
     pub fn as_array(&self) -> Option<&[Node<'a>]> {
         match &self.value {
             Value::Array(elements) => Some(elements),
@@ -127,7 +126,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The text, when this is a string.
+    /// The text; `None` if it is not a string.
     pub fn as_str(&self) -> Option<&str> {
         match &self.value {
             Value::String(text) => Some(text),
@@ -135,7 +134,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The truth value, when this is one.
+    /// The value; `None` if it is not a boolean.
     pub fn as_bool(&self) -> Option<bool> {
         match self.value {
             Value::Bool(value) => Some(value),
@@ -143,7 +142,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The member of that key, when this is a table that has it.
+    /// The value of a key; `None` if it is not a table, or has no such key.
     pub fn get(&self, key: &str) -> Option<&Node<'a>> {
         self.as_table()?
             .iter()
@@ -151,12 +150,12 @@ impl<'a> Node<'a> {
             .map(|member| &member.value)
     }
 
-    /// The value at the end of a path of keys.
+    /// The value at a path of keys.
     pub fn at(&self, path: &[&str]) -> Option<&Node<'a>> {
         path.iter().try_fold(self, |node, key| node.get(key))
     }
 
-    /// What kind of value this is, in words a person uses.
+    /// Type name for messages.
     pub fn kind(&self) -> &'static str {
         match self.value {
             Value::Null => "null",

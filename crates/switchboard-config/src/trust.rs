@@ -1,11 +1,10 @@
-//! Whose project may start what: fingerprints, and the decisions made about them.
+//! Trust in project files: fingerprints, and the user's decisions about them.
 //!
-//! A decision is bound to a project folder, to one server (or one other part of a file) and to its
-//! fingerprint, and is kept outside of the project. This module computes and compares; it never asks.
+//! A decision is bound to a project folder, to one server (or another part of a file) and to its fingerprint, and is
+//! stored outside the project. This module computes and compares; it never prompts.
 //!
-//! A project may name thousands of servers that nobody has decided about. That they wait is known without their
-//! fingerprints, so a [`Question`] has a [`LazyFingerprint`]: it is computed when there is an approval to compare
-//! it with, or when somebody looks at the question.
+//! A project may have thousands of undecided servers. They wait regardless of their fingerprints, so a [`Question`] has
+//! a [`LazyFingerprint`], computed only to compare it with an approval or to show it.
 
 mod bound;
 mod fingerprint;
@@ -21,24 +20,24 @@ use serde::{Deserialize, Serialize};
 pub(crate) use bound::{FileBinder, Leads, Named};
 pub use fingerprint::{Component, FILE_PART, Fingerprint, SECTION_TEXT};
 
-/// The name of the decisions file in the state folder.
+/// Name of the decisions file in the state folder.
 pub const TRUST_FILE: &str = "trust.json";
 
-/// What an approval is about.
+/// Subject of an approval.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
     /// A server, by name.
     Server(String),
     /// Another part of a file: `settings`, `security`, `permissions` or `hooks`.
     Section {
-        /// The file's name, relative to the project.
+        /// File name, relative to the project.
         file: String,
-        /// The part.
+        /// Name of the table.
         part: &'static str,
     },
 }
 
-/// The parts of a file besides its servers.
+/// Parts of a file besides its servers.
 pub(crate) const SECTIONS: [&str; 4] = ["settings", "security", "permissions", "hooks"];
 
 impl fmt::Display for Subject {
@@ -51,7 +50,7 @@ impl fmt::Display for Subject {
 }
 
 impl Subject {
-    /// The key in the decisions file. A server cannot be named like a section: the prefix differs.
+    /// Key in the decisions file. Servers and sections have different prefixes, so they cannot collide.
     fn key(&self) -> String {
         match self {
             Subject::Server(name) => format!("server:{name}"),
@@ -60,42 +59,42 @@ impl Subject {
     }
 }
 
-/// Whether a subject is trusted.
+/// Result of checking a subject.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// It was approved as it is.
+    /// Approved in its current state.
     Trusted,
-    /// Nobody has decided yet.
+    /// Not decided yet.
     New,
-    /// It was approved, and has changed since.
+    /// Approved, but changed since.
     Changed(Fingerprint),
 }
 
-/// A fingerprint that is computed when it is first looked at. Whatever it is computed from was read before, so
-/// that it does not matter when that is.
+/// A fingerprint that is computed on first access. Its input was read before, so the time of the access does not
+/// matter.
 pub type LazyFingerprint = LazyLock<Fingerprint, Box<dyn FnOnce() -> Fingerprint + Send + Sync>>;
 
-/// Something that waits for the user's word.
+/// A pending trust decision.
 #[derive(Debug)]
 pub struct Question {
-    /// What it is about.
+    /// Server or part of a file.
     pub subject: Subject,
     /// What an approval would be bound to.
     pub fingerprint: LazyFingerprint,
-    /// What was approved before, when it has changed.
+    /// The approved fingerprint, if the subject has changed since.
     pub earlier: Option<Fingerprint>,
 }
 
 impl Question {
-    /// Why it waits, for people.
+    /// Reason for the question, for the user.
     pub fn reason(&self) -> String {
         match (&self.earlier, &self.subject) {
             (None, _) => "not approved yet".to_owned(),
             (Some(earlier), _) if earlier.is_of_earlier_version() => {
-                "approved by an earlier version, which bound less; look at it once more".to_owned()
+                "approved by an earlier version, which covered less; review it again".to_owned()
             }
             (Some(_), Subject::Section { .. }) if self.fingerprint.components.is_empty() => {
-                format!("{} was removed since it was approved", self.subject)
+                format!("{} was removed after it was approved", self.subject)
             }
             (Some(_), _) => "changed since it was approved".to_owned(),
         }
@@ -117,16 +116,15 @@ pub struct Decisions {
     projects: BTreeMap<PathBuf, BTreeMap<String, Approval>>,
 }
 
-/// One decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
-    /// What was approved.
+    /// State of the subject when it was approved.
     pub fingerprint: Fingerprint,
-    /// When, in seconds since 1970.
+    /// Seconds since 1970.
     pub approved_at: u64,
 }
 
-/// Why the decisions file cannot be used.
+/// The decisions file is unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the trust decisions cannot be read: {0}")]
 pub struct DecisionsError(String);
@@ -134,7 +132,7 @@ pub struct DecisionsError(String);
 impl Decisions {
     const VERSION: u32 = 1;
 
-    /// Reads the decisions file. An empty text is no decisions.
+    /// Parses the decisions file. An empty text has no decisions.
     pub fn parse(text: &str) -> Result<Self, DecisionsError> {
         if text.trim().is_empty() {
             return Ok(Self::default());
@@ -147,7 +145,7 @@ impl Decisions {
         }
     }
 
-    /// The text of the decisions file.
+    /// Serializes the decisions file.
     pub fn to_text(&self) -> Result<String, DecisionsError> {
         let current = Self {
             version: Self::VERSION,
@@ -158,8 +156,8 @@ impl Decisions {
             .map_err(|error| DecisionsError(error.to_string()))
     }
 
-    /// Whether a subject is trusted as it is now. Its fingerprint is computed only if there is an approval that
-    /// it has to be compared with.
+    /// Checks whether a subject is trusted in its current state. Its fingerprint is computed only if there is an
+    /// approval to compare it with.
     pub fn verdict(
         &self,
         project: &Path,
@@ -195,7 +193,7 @@ impl Decisions {
         );
     }
 
-    /// Takes approvals back: of one name, or of the whole project. Returns the names that lost theirs.
+    /// Revokes the approval of one name, or of the whole project. Returns the revoked names.
     pub fn revoke(&mut self, project: &Path, name: Option<&str>) -> Vec<String> {
         let Some(subjects) = self.projects.get_mut(project) else {
             return Vec::new();
@@ -215,7 +213,7 @@ impl Decisions {
         revoked
     }
 
-    /// The parts of a project's files that were approved and have something in them.
+    /// Approved, non-empty parts of a project's files.
     pub fn sections(&self, project: &Path) -> impl Iterator<Item = (Subject, &Approval)> {
         let subjects = self.projects.get(project).into_iter().flatten();
         subjects.filter_map(|(key, approval)| {
@@ -227,7 +225,7 @@ impl Decisions {
         })
     }
 
-    /// The approvals of one project, by name.
+    /// Approvals of one project, by name.
     pub fn approvals(&self, project: &Path) -> impl Iterator<Item = (&str, &Approval)> {
         self.projects
             .get(project)

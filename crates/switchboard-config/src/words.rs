@@ -1,8 +1,8 @@
-//! Splits and joins command lines the way a POSIX shell reads plain words and quotes, with nothing expanded.
+//! Splits and joins command lines with POSIX shell quoting, without expansion.
 
 use std::borrow::Cow;
 
-/// The words of a line, or `None` when a quote is not closed.
+/// Splits a line into words; `None` if a quote is not closed.
 pub fn split(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -45,7 +45,7 @@ pub fn split(line: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// One word, quoted only when it has to be.
+/// Quotes a word if necessary.
 pub fn quote(word: &str) -> Cow<'_, str> {
     let plain =
         |byte: u8| byte.is_ascii_alphanumeric() || b"@%+=:,./_-".contains(&byte) || byte >= 0x80;
@@ -56,7 +56,7 @@ pub fn quote(word: &str) -> Cow<'_, str> {
     }
 }
 
-/// A line that [`split`] takes apart into the same words.
+/// Joins words so that [`split`] restores them.
 pub fn join<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> String {
     let quoted: Vec<String> = words
         .into_iter()

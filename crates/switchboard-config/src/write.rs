@@ -1,15 +1,15 @@
-//! Updates of a file that no reader sees half done and no other writer undoes.
+//! Atomic, locked updates of files.
 //!
-//! An [`Update`] takes a lock, reads the file, lets the caller compute the new text, writes it beside the old
-//! one and puts it in place in one step. Until that step the old file stands untouched, so an error or a crash
-//! at any moment loses nothing. The lock is advisory: it keeps us from each other. Against editors that do not
-//! know it, the content is compared again right before the last step.
+//! An [`Update`] takes a lock, reads the file, calls the caller's change, writes the new text to a temporary file and
+//! renames it into place. Until then the old file is untouched, so an error or a crash loses nothing. The lock is
+//! advisory and only coordinates our own processes; to detect changes by other editors, the content is compared again
+//! right before the rename.
 //!
-//! Lock files live in a folder of ours and not beside the file, so that repositories stay clean. They are
-//! never deleted: a lock file that comes and goes can be held twice.
+//! Lock files are in our own folder, not next to the file, so that repositories stay clean. They are never deleted: a
+//! lock file that is deleted and recreated can be locked twice.
 //!
-//! A replaced file is a new one to the file system: hard links to it and its extended attributes do not
-//! follow. Knows nothing about formats: see [`crate::edit`].
+//! A replaced file is a new inode: hard links and extended attributes do not follow. Independent of formats: see
+//! [`crate::edit`].
 
 #[cfg_attr(unix, path = "write/unix.rs")]
 #[cfg_attr(not(unix), path = "write/other.rs")]
@@ -31,33 +31,33 @@ use new_file::{DRAFT_PREFIX, DRAFT_SUFFIX};
 
 pub use new_file::{create_private, create_private_folder, draft};
 
-/// How long an update waits for another one to finish.
+/// Default time to wait for another update.
 pub(crate) const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 
-/// As many links in a row as Linux follows.
+/// Same limit of chained symlinks as Linux.
 const MAXIMUM_LINKS: usize = 40;
 
-/// Who may read a file that an update creates. Files that exist keep their permissions.
+/// Permissions of a file that an update creates. Existing files keep theirs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// The owner alone (`0600`): files of the user and of the state folder, which may hold secrets.
+    /// Owner only (`0600`): files of the user and of the state folder, which may contain secrets.
     Private,
     /// Everyone, as far as the umask allows (`0644`): files of a project.
     Shared,
 }
 
-/// What an update did.
+/// Result of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// Nothing: there was nothing to change.
+    /// The text did not change.
     Unchanged,
-    /// There was no file, and now there is one.
+    /// The file was created.
     Created,
     /// The file has a new text.
     Updated,
 }
 
-/// An update of one file.
+/// A pending update of one file.
 #[derive(Debug, Clone)]
 pub struct Update<'a> {
     path: &'a Path,
@@ -67,7 +67,7 @@ pub struct Update<'a> {
 }
 
 impl<'a> Update<'a> {
-    /// An update of the file at `path`, or of the file that a link there leads to.
+    /// Updates the file at `path`, or the target if it is a symlink.
     pub fn new(path: &'a Path, lock_directory: &'a Path, access: Access) -> Self {
         Self {
             path,
@@ -77,14 +77,14 @@ impl<'a> Update<'a> {
         }
     }
 
-    /// The same update, waiting at most this long for another one to finish.
+    /// Sets the maximum time to wait for another update.
     #[must_use]
     pub fn waiting(mut self, wait: Duration) -> Self {
         self.wait = wait;
         self
     }
 
-    /// Calls `change` with the text (`None` when there is no file) and writes what it returns, if anything.
+    /// Calls `change` with the text (`None` if the file does not exist) and writes what it returns, if anything.
     pub fn run<E: Error + 'static>(
         &self,
         change: impl FnOnce(Option<&str>) -> Result<Option<String>, E>,
@@ -110,7 +110,7 @@ impl<'a> Update<'a> {
         }
     }
 
-    /// Takes the lock of a file, which is let go when the handle is dropped.
+    /// Locks a file; dropping the handle releases the lock.
     fn lock<E: Error + 'static>(&self, target: &Path) -> Result<File, WriteErrorKind<E>> {
         let path = self.lock_directory.join(lock_name(target));
         let failed = |source: io::Error| WriteErrorKind::Lock {
@@ -164,7 +164,7 @@ impl<'a> Update<'a> {
         }
         file.write_all(after.as_bytes()).map_err(failed)?;
         file.as_file().sync_all().map_err(failed)?;
-        // Someone who does not know our lock may have saved the file meanwhile.
+        // A program that does not use our lock may have saved the file meanwhile.
         if read(target)?.as_deref() != before {
             return Err(WriteErrorKind::Changed);
         }
@@ -185,19 +185,19 @@ impl<'a> Update<'a> {
     }
 }
 
-/// An update that was not made, or was made but may not survive a power cut (see the kind).
+/// A failed update, or one that may not survive a power failure (see the kind).
 #[derive(Debug, Error)]
 #[error("cannot update {}: {kind}", path.display())]
 #[non_exhaustive]
 pub struct WriteError<E: Error + 'static> {
-    /// The file.
+    /// Path as given.
     pub path: PathBuf,
-    /// What stood in the way.
+    /// The cause.
     pub kind: WriteErrorKind<E>,
 }
 
 impl<E: Error + 'static> WriteError<E> {
-    /// What to do about it. What to do about an error of the change is known to the caller.
+    /// Suggested fix; `None` for errors of the change itself, which the caller explains.
     pub fn hint(&self) -> Option<String> {
         Some(match &self.kind {
             WriteErrorKind::Change(_) => return None,
@@ -223,63 +223,63 @@ impl<E: Error + 'static> WriteError<E> {
     }
 }
 
-/// What stood in the way of an update.
+/// Cause of a [`WriteError`].
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WriteErrorKind<E: Error + 'static> {
     /// The caller's change failed.
     #[error("{0}")]
     Change(#[source] E),
-    /// Another update held the lock for all of the time.
-    #[error("another update is under way; waited {} s for {}", waited.as_secs_f32(), lock.display())]
+    /// Another update held the lock until the timeout.
+    #[error("another update is in progress; waited {} s for {}", waited.as_secs_f32(), lock.display())]
     Busy {
-        /// The lock file.
+        /// Path of the lock file.
         lock: PathBuf,
-        /// How long we waited.
+        /// Time spent waiting.
         waited: Duration,
     },
-    /// The lock could not be taken at all.
+    /// The lock could not be acquired.
     #[error("cannot lock {}: {source}", lock.display())]
     Lock {
-        /// The lock file.
+        /// Path of the lock file.
         lock: PathBuf,
-        /// Why.
+        /// I/O error.
         source: io::Error,
     },
-    /// The links from the path lead nowhere.
-    #[error("its links go round in a circle")]
+    /// The path is a loop of symlinks.
+    #[error("it is a loop of symlinks")]
     Links,
-    /// A folder, a device or the like.
+    /// The path is a folder, a device or the like.
     #[error("it is not a file")]
     NotAFile,
     /// The file is not UTF-8.
     #[error("it is not UTF-8 text; the first bad byte is number {offset}")]
     NotText {
-        /// The offset of the first bad byte.
+        /// Offset of the first invalid byte.
         offset: usize,
     },
     /// The file could not be read.
     #[error("cannot read it: {0}")]
     Read(#[source] io::Error),
-    /// Someone who does not lock changed the file while the update was computed.
+    /// A program that does not use our lock changed the file during the update.
     #[error("it was changed by another program at the same time")]
     Changed,
-    /// The new file could not be written or put in place.
+    /// The new file could not be written or renamed.
     #[error("cannot write to {}: {source}", folder.display())]
     Write {
-        /// The folder.
+        /// Folder of the file.
         folder: PathBuf,
-        /// Why.
+        /// I/O error.
         source: io::Error,
     },
 }
 
-/// The file that a path leads to, whether it exists or not, under the one name that all of its names share.
+/// Resolves symlinks, also of a file that does not exist, to one canonical name.
 fn follow_links<E: Error + 'static>(path: &Path) -> Result<PathBuf, WriteErrorKind<E>> {
     let mut path = std::path::absolute(path).map_err(WriteErrorKind::Read)?;
     for _ in 0..MAXIMUM_LINKS {
         match fs::read_link(&path) {
-            // A relative link counts from the folder it stands in.
+            // A relative link starts in its own folder.
             Ok(link) => path = folder_of(&path).join(link),
             Err(_) => return Ok(canonical(&path)),
         }
@@ -287,7 +287,7 @@ fn follow_links<E: Error + 'static>(path: &Path) -> Result<PathBuf, WriteErrorKi
     Err(WriteErrorKind::Links)
 }
 
-/// The canonical path of the part that exists, with the rest as it is.
+/// Canonicalizes the existing part of a path.
 fn canonical(path: &Path) -> PathBuf {
     for ancestor in path.ancestors() {
         if let (Ok(found), Ok(rest)) = (ancestor.canonicalize(), path.strip_prefix(ancestor)) {

@@ -1,8 +1,8 @@
-//! Edits of configuration files: whole texts before and after, per format, from the tables in `tests/edit`.
+//! Table-driven tests of edits: complete texts before and after, per format, from `tests/edit`.
 //!
-//! A table begins with the document that its cases share. A case names its edit, and either gives texts of
-//! its own (`--- before`, `--- after`), or the lines of the shared document that it changes (`--- change`,
-//! marked with `-` and `+`). `␍` stands for a carriage return, `⟨BOM⟩` for a byte order mark.
+//! A table starts with the document shared by its cases. A case names its edit, and has either its own texts (`---
+//! before`, `--- after`), or the changed lines of the shared document (`--- change`, marked with `-` and `+`). `␍`
+//! stands for a carriage return, `⟨BOM⟩` for a byte order mark.
 
 #![expect(
     clippy::unwrap_used,
@@ -217,7 +217,7 @@ fn an_edit_of_a_large_file_takes_a_few_passes_and_no_more() {
     }
 }
 
-/// Runs every case of a table, and returns how many there were.
+/// Runs all cases of a table and returns their number.
 fn check(format: Format, table: &str) -> usize {
     let mut cases = table.split("\n=== ");
     let shared = cases.next().unwrap();
@@ -249,7 +249,7 @@ fn check(format: Format, table: &str) -> usize {
     count
 }
 
-/// Runs `set PATH VALUE` or `remove PATH`, with path and value in JSON.
+/// Runs `set PATH VALUE` or `remove PATH`, with path and value as JSON.
 fn run(
     format: Format,
     text: &str,
@@ -283,7 +283,7 @@ fn decode(text: &str) -> String {
         .replace("⟨no line end⟩\n", "")
 }
 
-/// Swaps the marked lines, which must stand exactly once in the text.
+/// Replaces the marked lines, which must occur exactly once.
 fn changed(text: &str, change: &str) -> String {
     let side = |mark: char| -> String {
         let lines = change.lines().filter_map(|line| match line {

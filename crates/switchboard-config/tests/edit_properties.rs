@@ -1,4 +1,4 @@
-//! An edit changes its key and nothing else, whatever the file looks like.
+//! Property tests: an edit changes only its key, in any file.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -38,7 +38,7 @@ proptest! {
         prop_assert_eq!(at(&after, document.format, &path), Some(plain(&value)), "{}", after);
         check_besides(&document, &after, &path)?;
         if document.format == Format::Toml && value.as_table().is_none() {
-            // A section that becomes a plain value has to move to where plain values stand.
+            // A section that becomes a scalar has to move to the other scalars.
             check_others(&document, &after, key.lines.clone())?;
         } else {
             check_lines(&document, &after, key.lines.clone())?;
@@ -78,7 +78,7 @@ proptest! {
         let (document, mut choices) = start(bytes);
         let Some(table) = pick(&document.tables, &mut choices) else { return Ok(()) };
         let names = match table.path.as_slice() {
-            // Only servers have names of any kind; other tables of HCL take identifiers.
+            // Only servers may have arbitrary names; other HCL tables require identifiers.
             [first] if first.starts_with("mcp") => ["new", "n.e w", "\"new\"\u{e9}"],
             _ => ["new", "new-2", "new_3"],
         };
@@ -101,7 +101,7 @@ proptest! {
 
         let back = apply(&after, document.format, &Edit::Remove { path: &path });
         let back = back.map_err(|error| TestCaseError::fail(format!("{error}\n{after}")))?;
-        // In a file of blank lines alone, one of them goes with the key.
+        // In a file of only blank lines, one of them is removed with the key.
         let is_blank = document.text.trim_start_matches(MARK).trim().is_empty();
         if table.exact && !is_blank {
             prop_assert_eq!(back, document.text, "\n{}", after);
@@ -126,12 +126,12 @@ fn pick<'d, T>(of: &'d [T], choices: &mut Choices) -> Option<&'d T> {
     (!of.is_empty()).then(|| &of[choices.below(of.len())])
 }
 
-/// A server is a block in HCL and has a header in TOML, so it is always a table there.
+/// A server is a block in HCL and a section in TOML, so it must be a table.
 fn needs_table(document: &Document, path: &[&str]) -> bool {
     document.format != Format::Json && path.len() == 2 && path[0] == "mcp_servers"
 }
 
-/// Blocks of HCL take names only, so an odd key may be refused, and nothing else may.
+/// HCL blocks accept only identifiers, so an odd key may be rejected, but nothing else.
 fn refused(
     document: &Document,
     error: &switchboard_config::edit::EditError,
@@ -146,7 +146,7 @@ fn refused(
     Ok(())
 }
 
-/// Checks that both texts say the same outside the path.
+/// Checks that both texts are equal outside the path.
 fn check_besides(document: &Document, after: &str, path: &[&str]) -> Result<(), TestCaseError> {
     let mut old = tree(&document.text, document.format);
     let mut new = tree(after, document.format);
@@ -156,9 +156,9 @@ fn check_besides(document: &Document, after: &str, path: &[&str]) -> Result<(), 
     Ok(())
 }
 
-/// Checks that the lines outside the key's are all there, in order, byte for byte.
+/// Checks that all lines outside the key are preserved, in order and byte for byte.
 ///
-/// Two liberties belong to the key: one blank line beside it, and in JSON the comma on the line before it.
+/// Two exceptions: one blank line next to the key, and in JSON the comma on the line before it.
 fn check_lines(
     document: &Document,
     after: &str,
@@ -170,7 +170,7 @@ fn check_lines(
     let same = |index: usize, line: &str, other: &str| {
         let comma = document.format != Format::Toml && (key.is_empty() || index < key.start);
         line == other || (comma && without_comma(line) == without_comma(other)) || {
-            // A line that was or became the last one of the file gains or loses its terminator.
+            // The terminator of a last line may be added or removed.
             let last = index + 1 == old.len() || index + 2 >= key.start;
             last && line.trim_end_matches('\r') == other.trim_end_matches('\r')
         }
@@ -182,7 +182,7 @@ fn check_lines(
         key.start
     };
     let end = if blank(key.end) { key.end + 1 } else { key.end };
-    // An object that loses its only member closes up.
+    // An object that loses its only member is collapsed.
     let above = (0..start).rev().find(|index| !blank(*index));
     let below = (end..old.len()).find(|index| !blank(*index));
     let (start, end) = match (document.format, above, below) {
@@ -199,7 +199,7 @@ fn check_lines(
         .enumerate()
         .take_while(|(index, (line, other))| same(*index, line, other))
         .count();
-    // A new key stands nowhere yet, so its lines may come between any two of the old ones.
+    // A new key may be inserted between any two lines.
     let (start, end) = if key.is_empty() {
         (head, head)
     } else {
@@ -223,7 +223,7 @@ fn check_lines(
     Ok(())
 }
 
-/// Checks that the lines outside the key's are all there, in order, with others between them.
+/// Checks that all lines outside the key are preserved, in order, possibly with others in between.
 fn check_others(
     document: &Document,
     after: &str,
@@ -238,7 +238,7 @@ fn check_others(
     Ok(())
 }
 
-/// The line without the last comma that stands outside its comment.
+/// Removes the last comma outside a comment.
 fn without_comma(line: &str) -> String {
     let code = line.split(" // ").next().unwrap_or(line);
     let code = code.split(" # ").next().unwrap_or(code);
@@ -251,7 +251,7 @@ fn without_comma(line: &str) -> String {
     )
 }
 
-/// The tree of a text as plain data, servers of HCL under their names.
+/// The tree of a text as JSON, with HCL servers by name.
 fn tree(text: &str, format: Format) -> serde_json::Value {
     let text = text.trim_start_matches(MARK);
     let file = SourceFile::new("", Scope::User, text);
@@ -293,7 +293,7 @@ fn plain(node: &Node<'_>) -> serde_json::Value {
     }
 }
 
-/// What a text says at a path.
+/// The value at a path.
 fn at(text: &str, format: Format, path: &[&str]) -> Option<serde_json::Value> {
     let tree = tree(text, format);
     path.iter()
@@ -301,7 +301,7 @@ fn at(text: &str, format: Format, path: &[&str]) -> Option<serde_json::Value> {
         .cloned()
 }
 
-/// Takes the path out, and the tables on the way that it leaves empty.
+/// Removes a path, and tables that become empty.
 fn cut(value: &mut serde_json::Value, path: &[&str]) {
     let (Some((key, rest)), Some(members)) = (path.split_first(), value.as_object_mut()) else {
         return;

@@ -1,4 +1,4 @@
-//! What a server entry may say, in every format, and what is said about a wrong one.
+//! Tests of server entries in every format, and of the findings about invalid ones.
 
 use std::time::Duration;
 
@@ -164,7 +164,7 @@ assertion_file = "/token"
 assertion_env_var = "ASSERTION"
 dpop = true
 "#;
-    // Other spellings: camel case, `type`, `program`, `disabled`, `timeout` in milliseconds.
+    // Alternative spellings: camel case, `type`, `program`, `disabled`, `timeout` in milliseconds.
     let json = r#"{ "mcpServers": {
   "all": {
     "type": "stdio", "program": "npx", "args": ["-y", "server"], "env": { "B": "2", "A": "1" }, "envVars": ["HOME"],
@@ -255,7 +255,7 @@ mcp_servers {
 "#;
     for (file, text) in [("mcp.toml", toml), ("mcp.json", json), ("mcp.hcl", hcl)] {
         let config = load(file, text);
-        // The variables that hold its secrets are not set here.
+        // The variables with its secrets are not set here.
         let mut findings = findings(&config);
         findings.retain(|finding| !finding.contains("is not set, which"));
         assert_eq!(findings, Vec::<String>::new(), "{file}");
@@ -379,7 +379,7 @@ fn a_wrong_entry_is_told_where_and_how_to_mend_it() {
     check(
         "command = 'x'\nenv = { 'A=B' = '1' }",
         &[
-            "error toml:3:9: `env` has a variable with the impossible name \"A=B\"; a name is not empty and has no `=`",
+            "error toml:3:9: `env` has a variable with the invalid name \"A=B\"; a name is not empty and has no `=`",
         ],
     );
     check(
@@ -443,19 +443,17 @@ fn a_wrong_entry_is_told_where_and_how_to_mend_it() {
     check(
         "url = 'https://x.example'\nheaders = { 'bad name' = 'x' }",
         &[
-            "error toml:3:13: `headers` has the impossible name \"bad name\"; a header name has letters, digits and dashes",
+            "error toml:3:13: `headers` has the invalid name \"bad name\"; a header name has letters, digits and dashes",
         ],
     );
     check(
         "url = 'https://x.example'\nheaders = { X = \"a\\r\\nY: b\" }",
-        &[
-            "error toml:3:13: the value of the header X has a line break in it; write it on one line",
-        ],
+        &["error toml:3:13: the value of the header X contains a line break; write it on one line"],
     );
     check(
         "url = 'https://x.example'\n[mcp_servers.s.headers]\nGood = 'x'\n'bad name' = 'x'",
         &[
-            "error toml:5:1: `headers` has the impossible name \"bad name\"; a header name has letters, digits and dashes",
+            "error toml:5:1: `headers` has the invalid name \"bad name\"; a header name has letters, digits and dashes",
         ],
     );
     check(
@@ -468,20 +466,18 @@ fn a_wrong_entry_is_told_where_and_how_to_mend_it() {
     check(
         "command = '${NOT_SET:-}'",
         &[
-            "error toml:2:11: `command` must not be empty, once its variables are replaced; name the program to start",
+            "error toml:2:11: `command` must not be empty, after variable expansion; name the program to start",
         ],
     );
     check(
         "url = '${NOT_SET:-file:///etc/passwd}'",
         &[
-            "error toml:2:7: `url` must start with http://, https://, ws://, wss:// or unix://, once its variables are replaced; write the whole address, such as https://example.com/mcp",
+            "error toml:2:7: `url` must start with http://, https://, ws://, wss:// or unix://, after variable expansion; write the whole address, such as https://example.com/mcp",
         ],
     );
     check(
         "url = 'https://x.example'\nheaders = { X = \"${NOT_SET:-a\\nY: b}\" }",
-        &[
-            "error toml:3:13: the value of the header X has a line break in it; write it on one line",
-        ],
+        &["error toml:3:13: the value of the header X contains a line break; write it on one line"],
     );
     check(
         "url = 'https://'",
@@ -492,7 +488,7 @@ fn a_wrong_entry_is_told_where_and_how_to_mend_it() {
     check(
         "command = 'npx -y server'",
         &[
-            "warning toml:2:11: `command` has a space in it, and no shell splits it into words; name the program in `command` and list the rest in `args`",
+            "warning toml:2:11: `command` contains a space, but is not split into words by a shell; name the program in `command` and list the rest in `args`",
         ],
     );
     check(
@@ -501,7 +497,7 @@ fn a_wrong_entry_is_told_where_and_how_to_mend_it() {
     );
     check(
         "command = 'x'\nprogram = 'y'",
-        &["error toml:3:1: `program` says again what line 2 says; keep one of the two"],
+        &["error toml:3:1: `program` repeats the key on line 2; keep one of the two"],
     );
     check(
         "command = 'x'\ncomand = 'y'",
@@ -534,7 +530,7 @@ fn a_wrong_entry_is_told_where_and_how_to_mend_it() {
     check(
         "command = 'x'\nroots = ['/srv', ' ']",
         &[
-            "error toml:3:9: `roots` has an empty folder in it; remove it, or write \"workspace\" for the folder of the project",
+            "error toml:3:9: `roots` contains an empty folder name; remove it, or write \"workspace\" for the folder of the project",
         ],
     );
     check(
@@ -622,7 +618,7 @@ fn duplicate_names_and_keys_keep_the_first() {
 
 #[test]
 fn operators_of_hcl_are_refused_before_its_parser_tries_all_their_readings() {
-    // Found by fuzzing: without the check, this keeps the parser busy for longer than anybody waits.
+    // Found by fuzzing: without the check, parsing this takes practically forever.
     let inner = "au%cc/cc[ au%ccccutjcccccccco%qcc[ au%ccc.ccocccc%autqcc[ au%cchqcc[ ";
     let text = format!(
         "nv=f%autjcccccccco%auuqcc[ {}<+\"\"\"\"S*]\\\\\\  au",

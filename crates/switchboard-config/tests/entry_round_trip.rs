@@ -1,4 +1,4 @@
-//! An entry that is written into a file of any format is read back as it was.
+//! Property test: an entry written in any format reads back equal.
 
 #[path = "common/arbitrary.rs"]
 mod arbitrary;

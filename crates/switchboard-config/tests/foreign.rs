@@ -1,4 +1,4 @@
-//! Files of other tools, written by hand from each tool's documentation, read and written back.
+//! Tests of import and export, with fixtures based on each tool's documentation.
 
 #![expect(
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ use switchboard_config::tree::{Node, Value};
 
 const PROJECT: &str = "/home/me/project";
 
-/// What a fixture becomes, and that a round trip through an export changes nothing.
+/// Imports each fixture, and checks that a round trip through an export changes nothing.
 #[test]
 fn fixtures_are_read_and_written_back() {
     for (tool, path) in fixtures() {
@@ -192,7 +192,7 @@ fn an_existing_file_decides_its_format() {
     check(Tool::VsCode, "{\"mcp\": {}}", &["mcp", "servers"]);
 }
 
-/// Everything an entry can say, told to every tool: what is lost has a name.
+/// Exports every possible setting to every tool; all losses are reported.
 #[test]
 fn each_tool_is_told_what_it_cannot_express() {
     let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -308,8 +308,7 @@ fn read(tool: Tool, path: &str, format: Format, text: &str) -> Imported {
     import(tool, &file, format, Path::new(PROJECT))
 }
 
-/// The servers as they would be written into an opencode file like the one they came from, or a fresh file of
-/// another tool.
+/// Servers as written to an opencode file like their source, or to a new file of another tool.
 fn written(
     tool: Tool,
     servers: &[ImportedServer],
@@ -328,7 +327,7 @@ fn written(
     (exported.to_text(), exported.notes)
 }
 
-/// Import, export, import: the same servers.
+/// Checks that import, export and import yield the same servers.
 fn assert_round_trip(tool: Tool, path: &str, servers: &[ImportedServer], text: &str) {
     let format = match tool {
         Tool::Codex => Format::Toml,
@@ -381,7 +380,7 @@ fn json(node: &Node<'_>) -> serde_json::Value {
     }
 }
 
-/// The order of variables and headers means nothing.
+/// The order of variables and headers is irrelevant.
 fn sorted(mut entry: ServerEntry) -> ServerEntry {
     entry.env.sort_by(|one, other| one.0.cmp(&other.0));
     entry.headers.sort_by(|one, other| one.0.cmp(&other.0));
@@ -395,8 +394,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Where an export has nothing to say, an import of it gives the same entry; where it has, it names the
-    /// server and says what to do.
+    /// An export without notes imports as the same entry; a note names the server and has a hint.
     #[test]
     fn what_is_lost_is_said(name in "[a-z][a-z0-9. ü-]{0,8}", entry in any_entry()) {
         for tool in Tool::ALL {
@@ -420,7 +418,7 @@ proptest! {
         }
     }
 
-    /// Nothing that a file says makes the import panic or hang.
+    /// Importing arbitrary input neither panics nor hangs.
     #[test]
     fn any_tree_can_be_imported(text in "[\\[\\]{}:,\"a-z$ 0-9]{0,60}") {
         for tool in Tool::ALL {
@@ -433,8 +431,8 @@ proptest! {
     }
 }
 
-/// The entry as a tool says it that has other words for the same: names that are passed on are variables that
-/// hold themselves, and a bearer token is a header.
+/// Converts an entry to what a tool without some keys writes: passed-on names become variables, and a bearer token
+/// becomes a header.
 fn as_said_by(tool: Tool, mut entry: ServerEntry) -> ServerEntry {
     let has_authorization = |entry: &ServerEntry| {
         entry

@@ -1,4 +1,4 @@
-//! YAML as the tree that every format becomes.
+//! Tests of the YAML parser.
 
 use serde_json::json;
 use switchboard_config::diagnostic::Diagnostic;
@@ -7,7 +7,7 @@ use switchboard_config::scope::Scope;
 use switchboard_config::source::SourceFile;
 use switchboard_config::tree::{Node, Value};
 
-/// Checks what a text says, and what is said about it.
+/// Checks the tree and the findings of a text.
 #[track_caller]
 fn check(text: &str, expected: impl Into<Option<serde_json::Value>>, findings: &[&str]) {
     let file = SourceFile::new("goose.yaml", Scope::User, text);
@@ -23,7 +23,7 @@ fn plain(node: &Node<'_>) -> serde_json::Value {
         Value::Null => json!(null),
         Value::Bool(value) => json!(value),
         Value::Integer(value) => json!(value),
-        // JSON has no infinity, and no difference between 1 and 1.0.
+        // JSON has no infinity, and does not distinguish 1 from 1.0.
         Value::Float(value) => json!(format!("float {value:?}")),
         Value::String(text) => json!(text),
         Value::Array(elements) => elements.iter().map(plain).collect(),
@@ -157,7 +157,7 @@ fn the_first_of_several_documents_is_used() {
         "---\na: 1\n---\nb: 2\n",
         json!({ "a": 1 }),
         &[
-            "goose.yaml:4:1: the file has more than one document; the first one is used; move the others to files of their own",
+            "goose.yaml:4:1: the file has more than one document; the first one is used; move the others to separate files",
         ],
     );
 }

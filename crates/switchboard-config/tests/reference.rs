@@ -1,4 +1,4 @@
-//! The reference in `docs/` is that of this program.
+//! Checks that the reference in `docs/` is up to date.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn the_reference_is_up_to_date() {
         written == reference(),
         "docs/reference.md is out of date: run `UPDATE_REFERENCE=1 cargo test -p switchboard-config --test reference`"
     );
-    // Every setting is in it, and no text breaks its table.
+    // Every setting is listed, and no text breaks the table.
     for line in written.lines().filter(|line| line.starts_with("| `")) {
         assert!(matches!(line.matches(" |").count(), 3 | 4), "{line}");
     }

@@ -1,4 +1,4 @@
-//! Locked, atomic updates of files.
+//! Tests of locked, atomic updates of files.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use switchboard_config::write::{Access, Outcome, Update, WriteErrorKind};
 use tempfile::TempDir;
 
-/// Set for the processes that a test starts from its own binary: the file to count in.
+/// Set for processes that a test spawns from its own binary: path of the file to count in.
 const COUNTER: &str = "SWITCHBOARD_TEST_COUNTER";
 
 struct Folder {
@@ -107,7 +107,7 @@ fn no_increment_is_lost_between_threads_and_processes() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "400");
 }
 
-/// What the processes of the test above do; nothing when the tests are run as usual.
+/// Body of the processes of the test above; does nothing in a normal test run.
 #[test]
 fn counting_process() {
     if let Some(path) = std::env::var_os(COUNTER) {
@@ -167,7 +167,7 @@ fn a_lock_that_is_held_is_waited_for_no_longer_than_asked() {
         assert!(
             error
                 .to_string()
-                .contains("another update is under way; waited 0.02 s for")
+                .contains("another update is in progress; waited 0.02 s for")
         );
         assert!(error.hint().is_some());
         Ok(Some("new".to_owned()))
@@ -220,7 +220,7 @@ fn what_is_not_text_or_not_a_file_is_refused() {
         .unwrap_err();
     assert!(matches!(error.kind, WriteErrorKind::NotAFile), "{error}");
 
-    // A file where a folder should be, which not even root gets around.
+    // A file in place of a folder, which fails even for root.
     let path = path.join("mcp.toml");
     let error = Update::new(&path, &locks, Access::Private)
         .run(put("x"))
@@ -308,7 +308,7 @@ mod unix {
             .run(put("x"))
             .unwrap();
         assert_eq!(mode(&private), 0o600);
-        // The umask of whoever runs the tests may take bits of others away, and never those of the owner.
+        // The umask of the test run may remove permissions of others, but not of the owner.
         assert_eq!(mode(&shared) & 0o700, 0o600);
         assert_eq!(mode(&shared) & !0o644, 0);
         assert_eq!(mode(&locks), 0o700);

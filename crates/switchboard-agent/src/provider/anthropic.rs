@@ -1,8 +1,7 @@
-//! Anthropic's Messages API, and endpoints that follow it.
+//! Anthropic's Messages API: request encoding and stream decoding, also for compatible endpoints.
 //!
-//! Owns its wire format, both ways. Cache marks stand on the last tool, on the system prompt and on the last two
-//! messages of the user: what was marked in one request is still marked in the next, so the beginning of a conversation
-//! is read from the cache however much a turn adds to it.
+//! Cache breakpoints are set on the last tool, the system prompt and the last two user messages. A breakpoint of one
+//! request is still set in the next, so the prefix of a conversation is read from the cache however much a turn adds.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -22,25 +21,24 @@ use crate::message::{
     Content, Image, Message, Part, Role, Thinking, ToolCall, ToolDefinition, ToolResult,
 };
 
-/// The name of the provider.
+/// Name of the provider.
 pub(super) const NAME: &str = "anthropic";
-/// Where it is unless told otherwise.
 pub(crate) const BASE_URL: &str = "https://api.anthropic.com";
-/// The version of the API that is spoken.
+/// Value of the `anthropic-version` header.
 pub(super) const VERSION: &str = "2023-06-01";
 
-/// The longest name of a tool in a call.
+/// Maximum length of a tool name.
 const LONGEST_NAME: usize = 128;
-/// The longest id; the API states none.
+/// Maximum length of a call id; the API documents none.
 const LONGEST_ID: usize = 256;
-/// The most blocks that an answer may have.
+/// Maximum number of content blocks per answer.
 const MOST_BLOCKS: usize = 4096;
-/// How many messages are marked for the cache, besides the tools and the system prompt.
+/// Number of messages with a cache breakpoint, besides the tools and the system prompt.
 const MARKED_MESSAGES: usize = 2;
-/// Before the data of a thought whose words Anthropic keeps to itself. Signatures have no colon.
+/// Prefix of the data of a redacted thinking block. Signatures contain no colon.
 const REDACTED: &str = "redacted:";
 
-/// A model of Anthropic.
+/// Client for a model with the Messages API.
 #[derive(Debug)]
 pub struct Anthropic {
     pub(super) endpoint: Endpoint,
@@ -64,8 +62,7 @@ impl Anthropic {
             Err(error) if error.kind == ProviderErrorKind::Refused => error,
             outcome => return outcome,
         };
-        // Seals are bound to the conversation they were made in, and gateways may know nothing of thinking. A model that
-        // is not shown its thoughts is better than none.
+        // Signatures are bound to their conversation, and gateways may not support thinking. Retry without it.
         let message = refused.message.to_ascii_lowercase();
         let is_about_thoughts = message.contains("thinking") || message.contains("signature");
         let has_thoughts = request.messages.iter().any(|message| {
@@ -88,14 +85,14 @@ impl Anthropic {
     }
 }
 
-/// Whether the model is told to think, and its own thoughts are sent back to it.
+/// Whether to enable thinking and send the model's previous thinking back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Thoughts {
     Kept,
     LeftOut,
 }
 
-/// The body of a request.
+/// Encodes the request body.
 pub(super) fn encode(
     request: &Request<'_>,
     model: &Model,
@@ -263,7 +260,7 @@ impl From<ThinkingMode> for Option<WireThinking> {
 }
 
 impl Block<'_> {
-    /// Marks the conversation up to here for the cache, where a block can be marked.
+    /// Sets a cache breakpoint, if the block type supports it.
     fn mark(&mut self) {
         match self {
             Self::Text { cache_control, .. }
@@ -284,7 +281,7 @@ struct Encoder<'m> {
 }
 
 impl Encoder<'_> {
-    /// A message; nothing if there is nothing in it that can be said.
+    /// Encodes a message; `None` if it has no content.
     fn message<'a>(&self, message: &'a Message) -> Option<WireMessage<'a>> {
         let mut content: Vec<Block<'a>> = message
             .parts
@@ -294,7 +291,7 @@ impl Encoder<'_> {
         if content.is_empty() {
             return None;
         }
-        // Results come first, or the endpoint does not find them.
+        // The endpoint requires tool results to come first.
         content.sort_by_key(|block| !block.is_result() && message.role == Role::User);
         let role = match message.role {
             Role::User => "user",
@@ -317,7 +314,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// A thought of this very model; others cannot be used.
+    /// Encodes thinking of this model; other models reject the signature.
     fn thinking<'a>(&self, thinking: &'a Thinking) -> Option<Block<'a>> {
         if self.thoughts == Thoughts::LeftOut || thinking.provider != signer(self.model) {
             return None;
@@ -338,12 +335,12 @@ impl Encoder<'_> {
             Content::Image(image) => Some(self.image(image)),
         });
         let mut content: Vec<Block<'a>> = blocks.collect();
-        // An error may hold text only, and must hold some.
+        // The content of an error must be text, and must not be empty.
         let has_pictures = content
             .iter()
             .any(|block| matches!(block, Block::Image { .. }));
         if result.is_error && content.is_empty() {
-            content.extend(text_block("it failed without a word"));
+            content.extend(text_block("the tool failed without output"));
         }
         Block::ToolResult {
             tool_use_id: sanitize::id(&result.call, LONGEST_ID),
@@ -371,7 +368,7 @@ impl Encoder<'_> {
     }
 }
 
-/// A text; nothing if it is blank, which the endpoint refuses.
+/// `None` if the text is blank, which the endpoint rejects.
 fn text_block(text: &str) -> Option<Block<'_>> {
     (!text.trim().is_empty()).then(|| Block::Text {
         text: text.into(),
@@ -379,12 +376,12 @@ fn text_block(text: &str) -> Option<Block<'_>> {
     })
 }
 
-/// Whose thoughts can be sent back: seals are good for the model that made them.
+/// Identifies the model that signed a thinking block; no other model accepts it.
 fn signer(model: &Model) -> String {
     format!("{NAME}/{}", model.id)
 }
 
-/// Reads the events of one answer.
+/// Decodes the events of one answer.
 pub(super) struct Decoder {
     signer: String,
     blocks: Vec<Building>,
@@ -397,7 +394,7 @@ struct Building {
     index: u64,
     kind: Kind,
     text: String,
-    /// What came whole with the beginning of a call, from servers that do not stream arguments.
+    /// Complete arguments, from servers that do not stream them.
     input: Option<String>,
     seal: String,
 }
@@ -411,7 +408,7 @@ enum Kind {
         id: String,
         name: String,
     },
-    /// Something this client knows nothing of.
+    /// Block type unknown to this client.
     Unknown,
 }
 
@@ -511,8 +508,8 @@ impl Decoder {
             ("output_tokens", &mut self.usage.output),
         ];
         for (name, count) in counts {
-            if let Some(told) = usage[name].as_u64() {
-                *count = told;
+            if let Some(value) = usage[name].as_u64() {
+                *count = value;
             }
         }
     }
@@ -533,7 +530,7 @@ impl Decode for Decoder {
                 }
             }
             "message_stop" => self.is_over = true,
-            // An answer that was not streamed, or something else altogether.
+            // The endpoint ignored `stream: true`.
             "message" => {
                 let kind = ProviderErrorKind::Refused;
                 return Err(ProviderError::new(
@@ -587,7 +584,7 @@ impl Decode for Decoder {
                 if arguments.is_empty() {
                     arguments = block.input.unwrap_or_default();
                 }
-                // A call without arguments streams none; one that was cut off must not look whole.
+                // A call without arguments streams none, but a call that was cut off must stay incomplete.
                 if arguments.is_empty() && !is_cut {
                     "{}".clone_into(&mut arguments);
                 }

@@ -51,7 +51,7 @@ fn a_whole_request() {
             ]},
             {"role": "user", "content": [
                 {"type": "tool_result", "tool_use_id": "call_1", "content": [{"type": "text", "text": "hello"}]},
-                {"type": "tool_result", "tool_use_id": "call_2_958cab995d7ef6d5", "content": [{"type": "text", "text": "the arguments are no JSON"}], "is_error": true},
+                {"type": "tool_result", "tool_use_id": "call_2_958cab995d7ef6d5", "content": [{"type": "text", "text": "the arguments are not JSON"}], "is_error": true},
                 {"type": "tool_result", "tool_use_id": "call_3", "content": [{"type": "text", "text": "here"}, picture]},
                 {"type": "text", "text": "And be quick."},
             ]},
@@ -63,7 +63,7 @@ fn a_whole_request() {
             ]},
             {"role": "user", "content": [
                 {"type": "tool_result", "tool_use_id": "call_4", "content": [picture]},
-                {"type": "tool_result", "tool_use_id": "call_5", "content": [{"type": "text", "text": "it failed without a word"}], "is_error": true, "cache_control": mark},
+                {"type": "tool_result", "tool_use_id": "call_5", "content": [{"type": "text", "text": "the tool failed without output"}], "is_error": true, "cache_control": mark},
             ]},
         ],
     });

@@ -1,7 +1,7 @@
-//! What an endpoint's failure means: which kind it is, in whose words, and how long to wait.
+//! Maps HTTP errors and error events of model endpoints to [`ProviderError`]s.
 //!
-//! Owns the reading of refusals and of errors in a stream, as Anthropic, `OpenAI` and the servers that follow them
-//! write them. Nothing in a message is secret: the key is taken out should a server repeat it.
+//! Recognises the error formats of Anthropic, `OpenAI` and compatible servers. Messages contain no secrets: the key is
+//! redacted if a server echoes it.
 
 use std::error::Error;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use switchboard_config::secret::Secret;
 
 use super::{ProviderError, ProviderErrorKind};
 
-/// The longest message that is passed on.
+/// Maximum length of an error message.
 const LONGEST: usize = 600;
-/// The longest wait that is believed.
+/// Upper bound for `Retry-After`.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Words by which servers say that a conversation is too long.
+/// Phrases for a conversation that exceeds the context window.
 const TOO_LONG: [&str; 8] = [
     "context_length_exceeded",
     "exceed_context_size",
@@ -29,9 +29,9 @@ const TOO_LONG: [&str; 8] = [
     "context window",
     "request_too_large",
 ];
-/// Words by which they say that there is no such model.
+/// Phrases for an unknown model.
 const UNKNOWN_MODEL: [&str; 3] = ["model_not_found", "not_found_error", "does not exist"];
-/// Words by which they say that nothing is paid for.
+/// Phrases for an exhausted account.
 const NO_CREDIT: [&str; 4] = [
     "insufficient_quota",
     "credit balance",
@@ -39,7 +39,7 @@ const NO_CREDIT: [&str; 4] = [
     "payment required",
 ];
 
-/// What an endpoint told in place of an answer.
+/// An HTTP response with an error status.
 pub(super) struct Told<'a> {
     pub(super) provider: &'a str,
     pub(super) url: &'a str,
@@ -49,30 +49,31 @@ pub(super) struct Told<'a> {
     pub(super) key: Option<&'a Secret>,
 }
 
-/// The error of a request that was refused.
-pub(super) fn refused(told: &Told<'_>) -> ProviderError {
-    let parsed: Value = serde_json::from_slice(told.body).unwrap_or_default();
+/// Converts an HTTP error response.
+pub(super) fn refused(response: &Told<'_>) -> ProviderError {
+    let parsed: Value = serde_json::from_slice(response.body).unwrap_or_default();
     let (words, message) = if let Some(error) = error_of(&parsed) {
         (words(error), message_of(error))
     } else {
-        let text = String::from_utf8_lossy(told.body).into_owned();
+        let text = String::from_utf8_lossy(response.body).into_owned();
         let is_page = text.trim_start().starts_with('<');
         (text.clone(), Some(text).filter(|_| !is_page))
     };
-    let kind = kind_of_status(told.status, &words);
+    let kind = kind_of_status(response.status, &words);
     let message = message.filter(|message| !message.trim().is_empty());
-    let message = match (message, told.status) {
+    let message = match (message, response.status) {
         (Some(message), _) => message,
-        (None, 300..=399) => format!("{} is somewhere else", told.url),
-        (None, 404) => format!("there is nothing at {}", told.url),
-        (None, status) => format!("{} answered with status {status}", told.url),
+        (None, 300..=399) => format!("{} redirects elsewhere", response.url),
+        (None, 404) => format!("not found: {}", response.url),
+        (None, status) => format!("{} answered with status {status}", response.url),
     };
-    let mut error = ProviderError::new(told.provider, kind, presentable(&message, told.key));
-    error.retry_after = retry_after(told.headers);
+    let mut error =
+        ProviderError::new(response.provider, kind, presentable(&message, response.key));
+    error.retry_after = retry_after(response.headers);
     error
 }
 
-/// The error that came in a stream, if this is one.
+/// Converts an error event of a stream; `None` for other events.
 pub(super) fn in_stream(provider: &str, event: &Value) -> Option<ProviderError> {
     let error = error_of(event)?;
     let words = words(error);
@@ -82,7 +83,7 @@ pub(super) fn in_stream(provider: &str, event: &Value) -> Option<ProviderError> 
         Some(status @ 400..) => kind_of_status(status, &words),
         _ => kind_of_words(&words),
     };
-    let message = message_of(error).unwrap_or_else(|| "an error without words".to_owned());
+    let message = message_of(error).unwrap_or_else(|| "an error without a message".to_owned());
     Some(ProviderError::new(
         provider,
         kind,
@@ -90,19 +91,19 @@ pub(super) fn in_stream(provider: &str, event: &Value) -> Option<ProviderError> 
     ))
 }
 
-/// The error of a request that did not get through.
+/// Converts an error of the HTTP client.
 pub(super) fn not_sent(provider: &str, url: &str, error: &reqwest::Error) -> ProviderError {
     let is_out_of_reach = error.is_connect() || error.is_timeout();
     let (kind, what) = if is_out_of_reach {
         (ProviderErrorKind::Unreachable, "cannot be reached")
     } else {
-        (ProviderErrorKind::Broken, "gave no answer")
+        (ProviderErrorKind::Broken, "did not answer")
     };
     let message = format!("{url} {what}: {}", innermost(error));
     ProviderError::new(provider, kind, presentable(&message, None))
 }
 
-/// The cause of causes: what the outer ones say is what is known already, and may name an address.
+/// The root cause. Outer errors only repeat the context and may contain the URL.
 pub(super) fn innermost(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(next) = cause.source() {
@@ -149,7 +150,7 @@ fn kind_of_words(words: &str) -> ProviderErrorKind {
     }
 }
 
-/// The error in what a server wrote: `{"error": {…}}`, `{"error": "…"}`, or bare, as frameworks write it.
+/// Finds the error in `{"error": {…}}`, `{"error": "…"}`, or an unwrapped object.
 fn error_of(value: &Value) -> Option<&Value> {
     let error = &value["error"];
     if error.is_object() || error.as_str().is_some_and(|text| !text.is_empty()) {
@@ -165,7 +166,7 @@ fn message_of(error: &Value) -> Option<String> {
     texts.into_iter().find_map(Value::as_str).map(str::to_owned)
 }
 
-/// Everything by which an error can be told apart.
+/// All fields that help to classify an error.
 fn words(error: &Value) -> String {
     let fields = [
         &error["type"],
@@ -178,7 +179,7 @@ fn words(error: &Value) -> String {
     texts.collect::<Vec<_>>().join(" ")
 }
 
-/// One line of reasonable length, without control characters and without the key.
+/// Redacts the key, removes control characters and line breaks, and limits the length.
 fn presentable(message: &str, key: Option<&Secret>) -> String {
     let redactor = Redactor::default();
     if let Some(key) = key {
@@ -197,7 +198,7 @@ fn presentable(message: &str, key: Option<&Secret>) -> String {
     line
 }
 
-/// How long the server wants to be left alone.
+/// Parses `retry-after-ms` or `retry-after`.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let number = |name: &str| -> Option<f64> {
         let text = headers.get(name)?.to_str().ok()?;
@@ -218,7 +219,11 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn told(status: u16, body: &str, headers: &[(&'static str, &'static str)]) -> ProviderError {
+    fn response(
+        status: u16,
+        body: &str,
+        headers: &[(&'static str, &'static str)],
+    ) -> ProviderError {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.insert(*name, reqwest::header::HeaderValue::from_static(value));
@@ -237,7 +242,7 @@ mod tests {
     fn a_refusal_is_told_by_its_status_and_its_words() {
         use ProviderErrorKind as Kind;
         let check = |status: u16, body: &str, kind: Kind, message: &str| {
-            let error = told(status, body, &[]);
+            let error = response(status, body, &[]);
             assert_eq!(
                 (error.kind, error.message.as_str()),
                 (kind, message),
@@ -322,7 +327,7 @@ mod tests {
             Kind::UnknownModel,
             "no gpt-9",
         );
-        // llama.cpp, Ollama, vLLM, and things that are no model.
+        // llama.cpp, Ollama, vLLM, and servers that are not model endpoints.
         check(
             400,
             r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}"#,
@@ -358,19 +363,19 @@ mod tests {
             404,
             "",
             Kind::Refused,
-            "there is nothing at http://localhost:1/v1/chat/completions",
+            "not found: http://localhost:1/v1/chat/completions",
         );
         check(
             307,
             "",
             Kind::Refused,
-            "http://localhost:1/v1/chat/completions is somewhere else",
+            "http://localhost:1/v1/chat/completions redirects elsewhere",
         );
     }
 
     #[test]
     fn the_key_is_never_repeated() {
-        let error = told(
+        let error = response(
             401,
             r#"{"error":{"message":"Incorrect API key provided: sk-12345678."}}"#,
             &[],
@@ -382,7 +387,11 @@ mod tests {
     fn the_wait_is_believed_within_reason() {
         let check = |headers: &[(&'static str, &'static str)], wait: Option<u64>| {
             let expected = wait.map(Duration::from_millis);
-            assert_eq!(told(429, "", headers).retry_after, expected, "{headers:?}");
+            assert_eq!(
+                response(429, "", headers).retry_after,
+                expected,
+                "{headers:?}"
+            );
         };
         check(&[], None);
         check(&[("retry-after", "7")], Some(7000));

@@ -1,4 +1,4 @@
-//! What the tests of both wire formats share: a conversation with everything in it, and streams cut into pieces.
+//! Test fixtures for both wire formats: a conversation with every kind of part, and streams cut into pieces.
 
 use std::collections::VecDeque;
 
@@ -65,7 +65,7 @@ pub(super) fn tool(name: &str) -> ToolDefinition {
     }
 }
 
-/// A conversation with everything that can be in one, and some things that no endpoint takes.
+/// A conversation with every kind of part, including some that endpoints reject.
 pub(super) fn conversation() -> Vec<Message> {
     let user = |parts| Message {
         role: Role::User,
@@ -91,7 +91,7 @@ pub(super) fn conversation() -> Vec<Message> {
         user(vec![
             text("And be quick."),
             result("call_1", vec![said("hello")], false),
-            result("call.2", vec![said("the arguments are no JSON")], true),
+            result("call.2", vec![said("the arguments are not JSON")], true),
             result("call_3", vec![said("here"), Content::Image(image())], false),
         ]),
         assistant(vec![]),
@@ -108,7 +108,7 @@ pub(super) fn conversation() -> Vec<Message> {
     ]
 }
 
-/// What a decoder makes of a stream that comes in these chunks: all it says, and how it ends.
+/// Decodes a stream that arrives in these chunks.
 pub(super) fn decode<D: Decode>(
     mut decoder: D,
     stream: &[&[u8]],
@@ -134,14 +134,14 @@ pub(super) fn decode<D: Decode>(
     (chunks.into(), answer)
 }
 
-/// A stream of events with these data.
+/// An event stream with these data fields.
 pub(super) fn events(data: &[serde_json::Value]) -> String {
     data.iter().fold(String::new(), |stream, data| {
         stream + &format!("data: {data}\n\n")
     })
 }
 
-/// However a stream is cut, the same comes of it.
+/// Asserts that the result does not depend on how the stream is cut into chunks.
 pub(super) fn assert_cuts_make_no_difference<D: Decode>(
     decoder: impl Fn() -> D,
     stream: &[u8],
@@ -164,12 +164,12 @@ pub(super) fn assert_cuts_make_no_difference<D: Decode>(
     for cut in [pieces, bytes] {
         let outcome = decode(decoder(), &cut);
         assert_eq!(outcome.0, whole.0);
-        let shown = |answer: &Result<ModelReply, ProviderError>| format!("{answer:?}");
-        assert_eq!(shown(&outcome.1), shown(&whole.1));
+        let debug = |answer: &Result<ModelReply, ProviderError>| format!("{answer:?}");
+        assert_eq!(debug(&outcome.1), debug(&whole.1));
     }
 }
 
-/// What is said in chunks is what the answer holds.
+/// Asserts that the chunks add up to the answer.
 pub(super) fn assert_chunks_make_the_answer(chunks: &[Chunk], answer: &ModelReply) {
     let mut text = String::new();
     let mut calls: Vec<(String, String, String)> = Vec::new();

@@ -1,8 +1,7 @@
-//! What every provider needs of HTTP: one POST, and the events that stream back.
+//! HTTP for all providers: sends one POST and decodes the event stream that comes back.
 //!
-//! Owns deadlines and sizes. Opening a connection has a deadline (the client's), and so has every wait for more bytes;
-//! an answer as a whole has none, for a model may think for long. It must not know what an event means: that is the
-//! business of a [`Decode`].
+//! Enforces timeouts and size limits. Connecting has a deadline (set in the client), and so has each wait for more
+//! bytes; a whole answer has none, as a model may think for a long time. A [`Decode`] interprets the events.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,50 +17,49 @@ use tokio::time::timeout;
 use super::failure::{self, Told};
 use super::{Chunk, ModelReply, ProviderError, ProviderErrorKind};
 
-/// The largest event.
+/// Maximum size of one event, in bytes.
 const MAX_EVENT: usize = 8 * 1024 * 1024;
-/// The largest answer, all its events together.
+/// Maximum size of an answer, in bytes.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
-/// How much of a refusal is read.
+/// Maximum number of bytes read of an error response.
 const MAX_REFUSAL: usize = 64 * 1024;
-/// How long the rest of a refusal may take.
+/// Deadline for the body of an error response or JSON document.
 const REFUSAL_DEADLINE: Duration = Duration::from_secs(10);
-/// How long more is waited for when the answer is complete but the stream goes on: some servers tell the usage then,
-/// and some forget to end the stream.
+/// How long to wait for more events after a complete answer: some servers send the usage last, and some never close the
+/// stream.
 const AFTER_THE_END: Duration = Duration::from_secs(3);
 
-/// Where a model is asked.
+/// A URL to post to, with its client and headers.
 #[derive(Debug, Clone)]
 pub(super) struct Endpoint {
-    /// The provider, for errors.
+    /// Name of the provider, for errors.
     pub(super) provider: String,
     pub(super) client: reqwest::Client,
-    /// The address that is posted to.
     pub(super) url: reqwest::Url,
-    /// Headers for every request, the key among them.
+    /// Sent with every request, including the key.
     pub(super) headers: HeaderMap,
-    /// The key, so that it can be kept out of errors.
+    /// Redacted from errors.
     pub(super) key: Option<Secret>,
-    /// How long nothing may come.
+    /// Maximum time without any bytes.
     pub(super) idle: Duration,
 }
 
-/// Turns the events of one answer into chunks.
+/// Decodes the events of one answer into chunks.
 pub(super) trait Decode: Send {
-    /// Takes the data of one event.
+    /// Decodes the data of one event.
     fn take(&mut self, data: &[u8], chunks: &mut VecDeque<Chunk>) -> Result<(), ProviderError>;
 
-    /// Whether the answer is complete, though more may come.
+    /// Whether the answer is complete, though more events, such as the usage, may follow.
     fn is_complete(&self) -> bool;
 
-    /// Whether nothing more comes.
+    /// Whether the end-of-stream marker was received.
     fn is_over(&self) -> bool;
 
-    /// The answer, or what is missing.
+    /// Returns the answer, or an error if it is incomplete.
     fn finish(&mut self) -> Result<ModelReply, ProviderError>;
 }
 
-/// Asks, and streams what is decoded of the answer.
+/// Streams the decoded answer. `opening` sends the request.
 pub(super) fn answer<'a, D: Decode + 'a>(
     opening: BoxFuture<'a, Result<Events, ProviderError>>,
     decoder: D,
@@ -78,7 +76,7 @@ pub(super) fn answer<'a, D: Decode + 'a>(
 }
 
 impl Endpoint {
-    /// Posts a body. What streams back are events.
+    /// Posts a body and returns the event stream.
     pub(super) async fn post(&self, body: Vec<u8>) -> Result<Events, ProviderError> {
         let request = self
             .client
@@ -108,12 +106,12 @@ impl Endpoint {
         })
     }
 
-    /// Gets a JSON document, such as the list of models.
+    /// Fetches a JSON document, such as the list of models.
     pub(super) async fn get(&self) -> Result<Bytes, ProviderError> {
         self.fetch(None).await
     }
 
-    /// Gets a JSON document, with a question in JSON where it takes one.
+    /// Fetches a JSON document: a POST with `question` as the body if given, else a GET.
     pub(super) async fn fetch(&self, question: Option<String>) -> Result<Bytes, ProviderError> {
         let request = match question {
             None => self.client.get(self.url.clone()),
@@ -126,8 +124,12 @@ impl Endpoint {
         let request = request.headers(self.headers.clone());
         let mut response = self.send(request).await?;
         let body = timeout(REFUSAL_DEADLINE, read_start(&mut response, MAX_EVENT));
-        body.await
-            .map_err(|_| self.error(ProviderErrorKind::TimedOut, "the answer does not end"))
+        body.await.map_err(|_| {
+            self.error(
+                ProviderErrorKind::TimedOut,
+                "timed out while reading the answer",
+            )
+        })
     }
 
     async fn send(
@@ -156,7 +158,7 @@ impl Endpoint {
         }))
     }
 
-    /// The address without what may be secret in it.
+    /// The URL without credentials and query.
     pub(super) fn shown(&self) -> String {
         let mut url = self.url.clone();
         let _ = url.set_password(None);
@@ -170,7 +172,7 @@ impl Endpoint {
     }
 }
 
-/// A header that says who asks, kept out of logs.
+/// Adds a header that holds a secret; its value is kept out of logs.
 pub(super) fn secret_header(
     headers: &mut HeaderMap,
     name: HeaderName,
@@ -182,25 +184,24 @@ pub(super) fn secret_header(
     Ok(())
 }
 
-/// The events of one answer.
 pub(super) struct Events {
     provider: String,
     response: reqwest::Response,
     form: Form,
     idle: Duration,
-    /// How many bytes may still come.
+    /// Remaining bytes of `MAX_ANSWER`.
     left: usize,
     has_ended: bool,
 }
 
 enum Form {
     Events(Decoder),
-    /// One document, from a server that does not stream.
+    /// A JSON document, from a server that does not stream.
     Whole(BytesMut),
 }
 
 impl Events {
-    /// The data of the next event; nothing at the end.
+    /// The data of the next event; `None` at the end.
     async fn next(&mut self, idle: Duration) -> Result<Option<Bytes>, ProviderError> {
         loop {
             if let Form::Events(decoder) = &mut self.form {
@@ -239,7 +240,7 @@ impl Events {
                 }
                 (None, Form::Events(decoder)) => {
                     self.has_ended = true;
-                    // The last event counts also where the blank line after it is missing.
+                    // Flush the last event, in case the blank line after it is missing.
                     decoder.push(Bytes::from_static(b"\n\n"));
                 }
                 (None, Form::Whole(whole)) => {
@@ -300,7 +301,7 @@ impl<D: Decode> Streaming<'_, D> {
     }
 }
 
-/// Takes one event; gives the answer when it was the last.
+/// Decodes one event; returns the answer if it was the last.
 async fn step<D: Decode>(
     events: &mut Events,
     decoder: &mut D,
@@ -321,7 +322,7 @@ async fn step<D: Decode>(
             Ok(None)
         }
         Ok(None) => decoder.finish().map(Some),
-        // What comes after a complete answer is not worth losing it.
+        // An error after a complete answer does not matter.
         Err(_) if is_complete => decoder.finish().map(Some),
         Err(error) => Err(error),
     }

@@ -13,7 +13,7 @@ use crate::message::{Message, Part, Role};
 use std::sync::Arc;
 
 const WIRES: [Wire; 2] = [Wire::Anthropic, Wire::OpenAi];
-/// A key that must be seen nowhere.
+/// Must not appear in any error.
 const KEY: &str = "sk-very-secret-indeed";
 
 fn settings(model: &ScriptedModel, wire: Wire, attempts: u32) -> ProviderSettings {
@@ -224,7 +224,7 @@ async fn failures_are_told_for_what_they_are() {
 
 #[tokio::test]
 async fn nobody_there_is_told() {
-    // A port that was free a moment ago, and that nobody listens on.
+    // A port that was free a moment ago, without a listener.
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     drop(listener);
@@ -364,7 +364,7 @@ async fn a_server_of_ones_own_tells_which_model_it_has() {
     assert_eq!(request.headers.get("authorization"), None);
 }
 
-/// The provider of an endpoint that answers like this beside its models.
+/// Creates the provider of an endpoint that serves these documents in addition to its models.
 async fn own(
     model: &ScriptedModel,
     name: Option<&str>,
@@ -450,7 +450,7 @@ async fn a_model_that_the_endpoint_does_not_list_is_refused_with_the_nearest_nam
     assert_eq!(error.hint().as_deref(), Some("it has qwen3:8b and 1 more"));
     let provider = own(&model, Some("llama3.2"), None).await.unwrap();
     assert_eq!(provider.model().id, "llama3.2:latest");
-    // One that lists nothing, or no models, takes any name.
+    // If the endpoint lists no models, any name is accepted.
     for nothing in [json!({"data": []}), json!({"error": "no"}), json!(7)] {
         model.answers("/v1/models", nothing);
         let provider = own(&model, Some("nosuchmodel"), None).await.unwrap();
@@ -513,7 +513,7 @@ async fn pictures_are_sent_until_the_endpoint_refuses_them_and_then_no_more() {
         let sent: Vec<bool> = (0..3).map(|request| has_picture(&blind, request)).collect();
         assert_eq!(sent, [true, false, false], "{status} {message}");
     }
-    // What was refused for another reason is told as that, and pictures are sent on.
+    // Other refusals are returned as they are, and images are still sent.
     let turns = vec![
         Turn::refuse(400, "the first"),
         Turn::refuse(400, "the second"),

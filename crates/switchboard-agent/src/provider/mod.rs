@@ -1,15 +1,15 @@
-//! Models: one trait, and one file for each kind of endpoint.
+//! Model providers: one trait, and one file per API.
 //!
-//! Owns the seam. A provider turns a [`Request`] into its wire format, and what streams back into [`Chunk`]s. It makes
-//! one attempt; trying again is the business of `retry`, which wraps any provider.
+//! A provider encodes a [`Request`] into its wire format and decodes the stream into [`Chunk`]s. It makes one attempt;
+//! `retry` wraps any provider and retries.
 //!
 //! | where | what |
 //! |---|---|
-//! | `settings` | from keys, addresses and the name of a model to a provider |
+//! | `settings` | creates a provider from keys, URLs and the name of a model |
 //! | `anthropic`, `openai` | the wire formats |
-//! | `retry` | asking once more |
-//! | `models`, `offers` | what is known of models; what an endpoint of one's own says of them |
-//! | `http`, `failure`, `sanitize` | what the wire formats share: streams, errors, and what none of them takes |
+//! | `retry` | retries with backoff |
+//! | `models`, `offers` | known models; models listed by a self-hosted endpoint |
+//! | `http`, `failure`, `sanitize` | shared by the wire formats: streams, errors, invalid names and arguments |
 
 mod anthropic;
 mod failure;
@@ -36,110 +36,110 @@ pub use openai::OpenAi;
 pub use retry::{RetryPolicy, Retrying};
 pub use settings::{ProviderSettings, SettingsError};
 
-/// A model that can be asked.
+/// A client for one model.
 pub trait Provider: fmt::Debug + Send + Sync + 'static {
-    /// What is known of the model.
+    /// The model's name, limits and capabilities.
     fn model(&self) -> &Model;
 
-    /// Asks. What streams back ends with one [`Chunk::End`] or one error. Dropping the stream calls the answer off.
+    /// Sends a request. The stream ends with one [`Chunk::End`] or one error. Dropping the stream cancels the request.
     fn ask<'a>(&'a self, request: Request<'a>) -> BoxStream<'a, Result<Chunk, ProviderError>>;
 }
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// What it is told about its task, before the conversation.
+    /// System prompt.
     pub system: &'a str,
-    /// The tools it may call, in a stable order.
+    /// Available tools. Their order must be stable for prompt caching.
     pub tools: &'a [ToolDefinition],
     /// The conversation so far. The last message is the user's.
     pub messages: &'a [Message],
-    /// The most it may answer; the model's own limit if not stated.
+    /// Maximum tokens of the answer; `None`: the model's own limit.
     pub max_output_tokens: Option<u64>,
 }
 
-/// What streams back.
+/// An item of the answer stream.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Chunk {
-    /// More text.
+    /// Streamed text.
     Text(String),
-    /// More of what it thinks.
+    /// Streamed reasoning.
     Thinking(String),
-    /// It begins to write a call.
+    /// A tool call starts.
     CallBegins {
-        /// The call's id.
+        /// Unique in the conversation.
         id: String,
-        /// The tool, as the model spells it.
+        /// Tool name as written by the model.
         name: String,
     },
-    /// More of the arguments of the call that was begun last.
+    /// Streamed arguments of the last call.
     CallArguments(String),
-    /// It is asked once more, from the beginning: what has streamed so far no longer counts.
+    /// The request is retried from the beginning; discard the chunks so far.
     Again(Retry),
-    /// It is done.
+    /// The complete answer; the last item.
     End(ModelReply),
 }
 
-/// Why and when a model is asked once more.
+/// Announces a retry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Retry {
-    /// Which attempt comes next; the first was 1.
+    /// Number of the next attempt; the first was 1.
     pub attempt: u32,
-    /// How long is waited before it.
+    /// Backoff before it.
     pub wait: Duration,
-    /// What happened.
+    /// Error of the failed attempt.
     pub reason: String,
 }
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelReply {
-    /// What it said, of the role of the assistant. It may have no parts.
+    /// Has the role of the assistant, and possibly no parts.
     pub message: Message,
-    /// Why it stopped.
+    /// Why the answer ended.
     pub stop: Stop,
-    /// What it cost.
+    /// Tokens of this request and answer.
     pub usage: Usage,
 }
 
-/// Why a model stopped.
+/// Why an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Stop {
-    /// It is done.
+    /// The model finished its answer.
     Done,
-    /// It wants calls made.
+    /// The model requests tool calls.
     Calls,
-    /// It reached the limit of its answer. The last call may be cut off.
+    /// The answer reached its limit. The last call may be cut off.
     Length,
-    /// It refuses, or a filter did.
+    /// The model or a content filter refused.
     Refused,
-    /// The conversation no longer fits its window.
+    /// The conversation exceeds the context window.
     Window,
-    /// It paused, and is to be asked to go on.
+    /// The model paused; send the conversation again to continue.
     Paused,
 }
 
-/// Tokens of one answer, or of many.
+/// Token counts of one or more answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
-    /// Read anew.
+    /// Input tokens that were neither read from nor written to the cache.
     pub input: u64,
-    /// Read from the provider's cache.
+    /// Input tokens read from the provider's cache.
     pub cache_read: u64,
-    /// Read and written into the provider's cache.
+    /// Input tokens written to the provider's cache.
     pub cache_write: u64,
-    /// Said, thoughts included.
+    /// Output tokens, including reasoning.
     pub output: u64,
-    /// Whether any of it was counted here, because the endpoint did not tell.
+    /// Whether any count is an estimate, because the endpoint reported none.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_estimate: bool,
 }
 
 impl Usage {
-    /// All of them.
+    /// Sum of all counts.
     pub fn total(self) -> u64 {
         let parts = [self.cache_read, self.cache_write, self.output];
         parts.into_iter().fold(self.input, u64::saturating_add)
@@ -148,7 +148,7 @@ impl Usage {
 
 impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
-        // The numbers are an endpoint's word, and need not make sense.
+        // Reported by the endpoint, so possibly absurd: saturate.
         self.input = self.input.saturating_add(other.input);
         self.cache_read = self.cache_read.saturating_add(other.cache_read);
         self.cache_write = self.cache_write.saturating_add(other.cache_write);
@@ -157,64 +157,64 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// What is known of a model. Models are described by data, see `models.toml`.
+/// Properties of a model. Known models are listed in `models.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
-    /// Its name at the provider.
+    /// Name at the provider.
     pub id: String,
-    /// The provider, such as `anthropic`.
+    /// Provider name, such as `anthropic`.
     pub provider: String,
-    /// How many tokens a conversation may have, the answer included.
+    /// Context window in tokens, including the answer.
     pub window: u64,
-    /// How many tokens an answer may have.
+    /// Maximum tokens of an answer.
     pub max_output: u64,
-    /// Whether it can see pictures.
+    /// Whether it accepts images.
     pub vision: bool,
-    /// Whether it can call tools.
+    /// Whether it supports tool calls.
     pub tools: bool,
 }
 
-/// Why there is no answer.
+/// A failed request to a model.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{provider}: {message}")]
 #[non_exhaustive]
 pub struct ProviderError {
-    /// The provider.
+    /// Provider name, such as `anthropic`.
     pub provider: String,
-    /// What kind of failure it is.
+    /// Kind of failure, which decides whether a retry may help.
     pub kind: ProviderErrorKind,
-    /// What happened, as the provider told it where it did. It has no secret.
+    /// The provider's error message, if it sent one. Contains no secrets.
     pub message: String,
-    /// How long the provider wants to be left alone.
+    /// Wait requested by the provider before the next attempt.
     pub retry_after: Option<Duration>,
 }
 
-/// What kind of failure it is: what somebody can do about it.
+/// Kind of a [`ProviderError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProviderErrorKind {
     /// The endpoint cannot be reached.
     Unreachable,
-    /// The key is missing, wrong, or not good for this.
+    /// The key is missing, invalid or lacks permission, or the account has no credit.
     Unauthorized,
-    /// Too many requests, or no credit.
+    /// Too many requests.
     RateLimited,
-    /// It is overloaded, or broken on its side.
+    /// The endpoint is overloaded or has an internal error.
     Unavailable,
-    /// There is no such model.
+    /// The model does not exist.
     UnknownModel,
-    /// The conversation is longer than the model's window.
+    /// The conversation exceeds the context window.
     TooLong,
-    /// The request was refused as wrong.
+    /// The request was rejected as invalid.
     Refused,
-    /// What came back is no answer, or was cut off.
+    /// The response is malformed or incomplete.
     Broken,
-    /// Nothing came for too long.
+    /// No bytes arrived before the idle timeout.
     TimedOut,
 }
 
 impl ProviderError {
-    /// An error of that kind.
+    /// Creates an error without `retry_after`.
     pub fn new(
         provider: impl Into<String>,
         kind: ProviderErrorKind,
@@ -228,7 +228,7 @@ impl ProviderError {
         }
     }
 
-    /// Whether asking once more may help.
+    /// Whether a retry may help.
     pub(crate) fn is_transient(&self) -> bool {
         use ProviderErrorKind as Kind;
         match self.kind {

@@ -1,7 +1,6 @@
-//! What is known of models: `models.toml`, and how a name is looked up in it.
+//! Table of known models (`models.toml`), looked up by name prefix.
 //!
-//! Owns the table. A name that is not in it gets what its kind of endpoint has by default; nothing is asked over the
-//! network here.
+//! An unknown name gets the defaults of its endpoint kind. Makes no network requests.
 
 use std::sync::LazyLock;
 
@@ -9,57 +8,56 @@ use serde::Deserialize;
 
 use super::Model;
 
-/// The model that Anthropic is asked for when nobody says which.
+/// Default model for Anthropic.
 pub(crate) const DEFAULT_ANTHROPIC: &str = "claude-sonnet-5-5";
-/// The model that `OpenAI` is asked for when nobody says which.
+/// Default model for `OpenAI`.
 pub(crate) const DEFAULT_OPENAI: &str = "gpt-5.5";
 
-/// What kind of endpoint a model is at.
+/// Kind of endpoint that serves a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Anthropic.
+    /// Anthropic's Messages API.
     Anthropic,
-    /// `OpenAI`.
+    /// `OpenAI` itself.
     OpenAi,
-    /// A server of somebody's own that speaks as `OpenAI` does.
+    /// A self-hosted or third-party endpoint compatible with `OpenAI`.
     Local,
 }
 
-/// What a model is told about thinking.
+/// Thinking mode to request from a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ThinkingMode {
-    /// Nothing.
+    /// Not requested.
     #[default]
     Default,
-    /// To think when it helps.
+    /// The model decides when to think.
     Adaptive,
-    /// To think when it helps, and to tell in short what it thought.
+    /// The model decides when to think, and returns a summary.
     AdaptiveSummarized,
 }
 
-/// What is known of a model.
+/// Returns the properties of a model, or the defaults of its endpoint kind.
 pub(super) fn describe(kind: Kind, id: &str) -> Model {
     look_up(kind, id).model
 }
 
-/// All that is known of a model.
+/// A model, with the details of its wire format.
 pub(super) struct Known {
     pub(super) model: Model,
-    /// What it is told about thinking.
     pub(super) thinking: ThinkingMode,
-    /// Whether it is told not to reason where it has tools.
+    /// Whether to disable reasoning in requests with tools.
     pub(super) no_reasoning_with_tools: bool,
 }
 
-/// All that is known of a model.
+/// Finds the entry with the longest matching prefix.
 pub(super) fn look_up(kind: Kind, id: &str) -> Known {
     let (provider, default) = match kind {
         Kind::Anthropic => (super::anthropic::NAME, &TABLE.default.anthropic),
         Kind::OpenAi => (super::openai::NAME, &TABLE.default.openai),
         Kind::Local => (super::openai::NAME, &TABLE.default.local),
     };
-    // Servers of one's own and gateways put a family or a folder before the name.
+    // Self-hosted servers and gateways prefix the name with a vendor or folder.
     let bare = id.rsplit('/').next().unwrap_or(id);
     let families = TABLE
         .model

@@ -1,8 +1,8 @@
-//! What an endpoint of one's own says about its models: which there are, and how large their windows are.
+//! Models listed by a self-hosted endpoint, and the size of their context windows.
 //!
-//! Owns the questions and the reading of the answers. No standard covers context windows: vLLM, LM Studio and gateways
-//! tell them in the list of models, llama.cpp at `/props`, Ollama at `/api/show`. What an endpoint says is its word and
-//! nothing more: names are sanitized before they are shown, and windows that no model has are not believed.
+//! No standard covers context windows: vLLM, LM Studio and gateways report them in the list of models, llama.cpp at
+//! `/props`, Ollama at `/api/show`. The data is untrusted: names are sanitized before they are shown, and implausible
+//! windows are ignored.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -17,37 +17,38 @@ use super::http::Endpoint;
 
 /// Timeout of one request. Starting a chat waits for it.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Windows outside of this range are not believed.
+/// Windows outside this range are ignored.
 const BELIEVED: std::ops::RangeInclusive<u64> = 512..=100_000_000;
-/// How many names are offered in place of one that is not there.
+/// Maximum number of suggested names.
 const OFFERED: usize = 5;
-/// How alike a name must be to be offered.
+/// Minimum similarity of a suggested name.
 const ALIKE: f64 = 0.5;
-/// How much of a name is shown.
+/// Maximum length of a suggested name.
 const LONGEST_NAME: usize = 100;
 
-/// A model that an endpoint offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) id: String,
-    /// Its window where the list tells, and whether it is the one in use: that of the training is only the largest.
+    /// The window if the list has it, and whether it is the configured one: the trained window is only an upper bound.
     window: Option<(u64, IsInUse)>,
 }
 
 type IsInUse = bool;
 
-/// What became of a name.
+/// Result of looking up a name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Named {
-    /// The model that it means.
     Offered(Offer),
-    /// There is none of that name; these are the nearest, ready to be shown.
-    Unknown { nearest: Vec<String>, others: usize },
-    /// The endpoint lists no models, so the name is taken as it is.
+    /// No such model; `nearest` is sanitized.
+    Unknown {
+        nearest: Vec<String>,
+        others: usize,
+    },
+    /// The endpoint lists no models, so any name is accepted.
     Untold,
 }
 
-/// The models that an endpoint lists; `url` of the endpoint is that of the list.
+/// Lists the models of an endpoint whose `url` is that of the list.
 pub(super) async fn list(endpoint: &Endpoint) -> Result<Vec<Offer>, ProviderError> {
     let list = endpoint.get().await?;
     let list: Value = serde_json::from_slice(&list).unwrap_or_default();
@@ -57,8 +58,8 @@ pub(super) async fn list(endpoint: &Endpoint) -> Result<Vec<Offer>, ProviderErro
     Ok(offers.into_iter().flatten().filter_map(offer).collect())
 }
 
-/// The model that a name means at an endpoint. An endpoint that does not answer is taken for one that lists nothing:
-/// what is wrong with it shows when the model is asked.
+/// Looks up a name. An endpoint that does not answer counts as listing no models: its error surfaces with the first
+/// request.
 pub(super) async fn find(endpoint: &Endpoint, name: &str) -> Named {
     match timeout(PATIENCE, list(endpoint)).await {
         Ok(Ok(offers)) => choose(offers, name),
@@ -66,12 +67,12 @@ pub(super) async fn find(endpoint: &Endpoint, name: &str) -> Named {
     }
 }
 
-/// The window of a model, asked in every way there is; `None` if the endpoint does not tell.
+/// Determines the window of a model, by every known method; `None` if the endpoint does not report it.
 pub(super) async fn window(endpoint: &Endpoint, base: &Url, offer: &Offer) -> Option<u64> {
     if let Some((window, true)) = offer.window {
         return Some(window);
     }
-    // llama.cpp and Ollama answer beside `/v1`, each at a place that the other does not have.
+    // llama.cpp and Ollama serve these next to `/v1`, each at a path that the other does not have.
     let (props, shown) = tokio::join!(
         props(endpoint, base),
         shown_by_ollama(endpoint, base, &offer.id)
@@ -121,7 +122,7 @@ async fn props(endpoint: &Endpoint, base: &Url) -> Option<u64> {
 async fn shown_by_ollama(endpoint: &Endpoint, base: &Url, id: &str) -> Option<u64> {
     let question = json!({"model": id}).to_string();
     let shown = ask(&at(endpoint, base, "api/show"), Some(question)).await?;
-    // What the model was set up with counts before what it was trained with.
+    // The configured window takes precedence over the trained one.
     let parameters = shown["parameters"].as_str().unwrap_or_default();
     let set_up = parameters.lines().find_map(|line| {
         let value = line.trim().strip_prefix("num_ctx")?.trim();
@@ -145,7 +146,7 @@ async fn ask(endpoint: &Endpoint, question: Option<String>) -> Option<Value> {
     serde_json::from_slice(&answer.ok()?).ok()
 }
 
-/// The same endpoint at a path beside the `/v1` of its base.
+/// The same endpoint at a path next to `/v1`.
 fn at(endpoint: &Endpoint, base: &Url, path: &str) -> Endpoint {
     let mut endpoint = endpoint.clone();
     let folder = base.path().trim_end_matches('/');
@@ -155,8 +156,8 @@ fn at(endpoint: &Endpoint, base: &Url, path: &str) -> Endpoint {
     endpoint
 }
 
-/// The model that a name means. Endpoints spell names in more than one way: a tag or the folder before the name may be
-/// left out where one model fits, and a variant of a model may be asked for with a colon.
+/// Finds a model by name. The tag or the folder may be left out if the result is unique, and a variant of a listed
+/// model may be requested with a colon.
 fn choose(mut offers: Vec<Offer>, name: &str) -> Named {
     if offers.is_empty() {
         return Named::Untold;
@@ -195,7 +196,7 @@ fn choose(mut offers: Vec<Offer>, name: &str) -> Named {
             (if has_it { 1.0 } else { alike(offer) }, offer)
         })
         .collect();
-    // Stable: of names that are as alike, those that the endpoint lists first.
+    // Stable sort: equally similar names stay in the endpoint's order.
     scored.sort_by(|one, other| other.0.total_cmp(&one.0));
     let has_alike = scored.first().is_some_and(|(score, _)| *score >= ALIKE);
     let shown = |offer: &Offer| {
@@ -280,7 +281,7 @@ mod tests {
         check("llama3.2", "llama3.2:latest");
         check("gpt-oss-20b", "openai/gpt-oss-20b");
         check("vendor/one", "vendor/one");
-        // A variant of a model that is there.
+        // A variant of a listed model.
         check("vendor/one:free", "vendor/one:free");
         let refused = |name: &str| match choose(known.clone(), name) {
             Named::Unknown { nearest, others } => (nearest, others),
@@ -288,9 +289,9 @@ mod tests {
         };
         assert_eq!(refused("qwen3:4b"), (vec!["qwen3:8b".to_owned()], 4));
         assert_eq!(refused("lama3.2").0, ["llama3.2:latest"]);
-        // Two models fit, so neither is meant.
+        // Ambiguous.
         assert_eq!(refused("one").0, ["vendor/one", "other/one"]);
-        // Where nothing is alike, what there is.
+        // Without similar names, the first models are listed.
         let (nearest, others) = refused("nosuchmodel");
         assert_eq!((nearest.len(), others), (5, 0));
         assert_eq!(choose(Vec::new(), "any"), Named::Untold);

@@ -1,8 +1,7 @@
-//! Chat Completions: `OpenAI`, and every server that follows it (llama.cpp, vLLM, Ollama, LM Studio, …).
+//! Chat Completions API: request encoding for `OpenAI` and compatible servers (llama.cpp, vLLM, Ollama, LM Studio, …).
 //!
-//! Owns its wire format, both ways. Servers follow it more or less, so little is taken for granted of what streams back:
-//! ids may be missing or repeated, a call may come whole or in pieces, arguments as text or as an object, the reason to
-//! stop may be wrong, and the end may be missing.
+//! Servers deviate from the format: ids may be missing or repeated, a call may arrive whole or in pieces, arguments as
+//! text or as an object, the finish reason may be wrong, and the end marker may be missing.
 
 mod decoder;
 
@@ -18,35 +17,33 @@ use super::{Chunk, Model, Provider, ProviderError, ProviderErrorKind, Request, s
 use crate::message::{Content, Image, Message, Part, Role, ToolDefinition, ToolResult};
 use decoder::Decoder;
 
-/// The name of the provider.
+/// Name of the provider.
 pub(super) const NAME: &str = "openai";
-/// Where it is unless told otherwise.
 pub(crate) const BASE_URL: &str = "https://api.openai.com/v1";
 
-/// The longest name of a tool in a call.
+/// Maximum length of a tool name.
 const LONGEST_NAME: usize = 64;
-/// The longest id of a call.
+/// Maximum length of a call id.
 const LONGEST_ID: usize = 40;
 
-/// A model of `OpenAI`, or of a server that follows it.
+/// Client for a model with the Chat Completions API.
 #[derive(Debug)]
 pub struct OpenAi {
     pub(super) endpoint: Endpoint,
     pub(super) model: Model,
-    /// How the limit of an answer is called.
     pub(super) limit: Limit,
-    /// Whether the model is told not to reason where it has tools, because they are refused otherwise.
+    /// Whether to disable reasoning in requests with tools, because the model rejects the combination.
     pub(super) no_reasoning_with_tools: AtomicBool,
-    /// Whether the endpoint has refused pictures.
+    /// Whether the endpoint has rejected images.
     pub(super) is_blind: AtomicBool,
 }
 
-/// How the limit of an answer is called.
+/// Parameter that limits the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Limit {
-    /// `max_completion_tokens`, at `OpenAI` itself, whose newer models refuse the other.
+    /// `max_completion_tokens`, for `OpenAI` itself, whose newer models reject `max_tokens`.
     MaxCompletionTokens,
-    /// `max_tokens`, which is what other servers know.
+    /// `max_tokens`, for other servers.
     MaxTokens,
 }
 
@@ -76,7 +73,7 @@ impl OpenAi {
                     && is_about_pictures(&error) =>
             {
                 let events = self.post(&request, reasoning, Sight::Blind).await;
-                // It may have been something else that was refused.
+                // If this fails too, the images were not the cause.
                 if events.is_ok() {
                     self.is_blind.store(true, Ordering::Relaxed);
                     return events;
@@ -86,7 +83,7 @@ impl OpenAi {
             Err(error) if error.kind == ProviderErrorKind::Refused => error,
             outcome => return outcome,
         };
-        // OpenAI has ever more models that take tools here only if they do not reason. What is found out once is kept.
+        // Some OpenAI models accept tools only with reasoning disabled. Remember it after the first rejection.
         if is_known || request.tools.is_empty() || !refused.message.contains("reasoning_effort") {
             return Err(refused);
         }
@@ -125,14 +122,14 @@ impl OpenAi {
     }
 }
 
-/// Whether pictures are sent, where the model may see any.
+/// Whether to send images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sight {
     Seeing,
     Blind,
 }
 
-/// Words by which servers say that a model cannot see. llama.cpp, vLLM and Ollama say it with a 400 or a 500.
+/// Phrases for a model without vision. llama.cpp, vLLM and Ollama send them with status 400 or 500.
 const BLIND: [&str; 8] = [
     "image",
     "picture",
@@ -156,8 +153,7 @@ fn has_pictures(request: &Request<'_>) -> bool {
     })
 }
 
-/// Whether a request was refused for its pictures, as far as it can be told: what is broken on the server's side only
-/// where it says so.
+/// Whether images may be the cause of an error: any rejected request, but a server error only if its message says so.
 fn is_about_pictures(error: &ProviderError) -> bool {
     let lower = error.message.to_lowercase();
     match error.kind {
@@ -167,14 +163,13 @@ fn is_about_pictures(error: &ProviderError) -> bool {
     }
 }
 
-/// Whether a model may reason before it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reasoning {
     AsItLikes,
     NotWithTools,
 }
 
-/// The body of a request.
+/// Encodes the request body.
 pub(super) fn encode(
     request: &Request<'_>,
     model: &Model,
@@ -270,7 +265,7 @@ enum WireMessage<'a> {
     },
 }
 
-/// Plain where it can be: servers that know no parts understand that, too.
+/// Plain text if possible: some servers do not support content parts.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum UserContent<'a> {
@@ -316,8 +311,8 @@ impl<'a> From<&'a ToolDefinition> for WireTool<'a> {
     }
 }
 
-/// What the user says: first the results of calls, then the pictures that were in them, which no message of a tool may
-/// hold, then the rest.
+/// Encodes a user message: first tool results, then the images of these results, which tool messages cannot contain,
+/// then the rest.
 fn push_user<'a>(message: &'a Message, model: &Model, messages: &mut Vec<WireMessage<'a>>) {
     let mut parts = Vec::new();
     for part in &message.parts {
@@ -340,7 +335,7 @@ fn push_user<'a>(message: &'a Message, model: &Model, messages: &mut Vec<WireMes
     if parts.is_empty() {
         return;
     }
-    // Some templates want the roles to take turns.
+    // Some chat templates require alternating roles.
     if let Some(WireMessage::User { content }) = messages.last_mut() {
         content.append(parts);
         return;
@@ -351,7 +346,7 @@ fn push_user<'a>(message: &'a Message, model: &Model, messages: &mut Vec<WireMes
 }
 
 impl<'a> UserContent<'a> {
-    /// Adds parts; one text alone is no list.
+    /// Adds parts. A single text stays plain.
     fn append(&mut self, more: Vec<UserPart<'a>>) {
         let mut parts = match std::mem::replace(self, Self::Parts(Vec::new())) {
             Self::Text(text) => vec![UserPart::Text { text }],
@@ -368,34 +363,34 @@ impl<'a> UserContent<'a> {
     }
 }
 
-/// The text of a result. Its pictures are put among the parts of the message that follows.
+/// The text of a result. Its images are added to the parts of the following user message.
 fn result_text<'a>(
     result: &'a ToolResult,
     model: &Model,
     pictures: &mut Vec<UserPart<'a>>,
 ) -> String {
     let mut lines: Vec<Cow<'_, str>> = Vec::new();
-    let mut shown = Vec::new();
+    let mut visible = Vec::new();
     for content in &result.content {
         match content {
             Content::Text { text } => lines.push(text.into()),
             Content::Image(image) => match sanitize::unseen(image, model.vision) {
                 Some(note) => lines.push(note.into()),
-                None => shown.push(image_part(image, model)),
+                None => visible.push(image_part(image, model)),
             },
         }
     }
-    if !shown.is_empty() {
+    if !visible.is_empty() {
         lines.push("[a picture follows in the next message]".into());
         let text = format!(
             "The picture from the result of call {}:",
             sanitize::id(&result.call, LONGEST_ID)
         );
         pictures.push(UserPart::Text { text: text.into() });
-        pictures.append(&mut shown);
+        pictures.append(&mut visible);
     }
     let text = lines.join("\n");
-    // The format has no other place to say so.
+    // The format has no error flag.
     let says_so = text
         .get(..5)
         .is_some_and(|start| start.eq_ignore_ascii_case("error"));
@@ -416,7 +411,7 @@ fn image_part<'a>(image: &Image, model: &Model) -> UserPart<'a> {
     }
 }
 
-/// What the model said; nothing if it said nothing.
+/// Encodes an assistant message; `None` if it is empty.
 fn assistant(message: &Message) -> Option<WireMessage<'_>> {
     let calls = message.calls().map(|call| WireCall {
         id: sanitize::id(&call.id, LONGEST_ID),
@@ -431,7 +426,7 @@ fn assistant(message: &Message) -> Option<WireMessage<'_>> {
     if content.is_none() && tool_calls.is_empty() {
         return None;
     }
-    // Models that think between calls want to see why they made them; elsewhere thoughts are not taken back.
+    // Models that think between calls need their reasoning back; elsewhere it is not accepted.
     let thought = message.parts.iter().find_map(|part| match part {
         Part::Thinking(thinking) if thinking.provider == NAME => Some(thinking.text.as_str()),
         _ => None,

@@ -19,7 +19,7 @@ fn model(vision: bool) -> Model {
     }
 }
 
-/// A request with nothing in it but these messages.
+/// A request with only these messages.
 fn asking(messages: &[Message]) -> Request<'_> {
     Request {
         system: "",
@@ -65,7 +65,7 @@ fn a_whole_request() {
                 called("call_3", "Picture", "{}"),
             ]},
             {"role": "tool", "tool_call_id": "call_1", "content": "hello"},
-            {"role": "tool", "tool_call_id": "call_2_958cab995d7ef6d5", "content": "Error: the arguments are no JSON"},
+            {"role": "tool", "tool_call_id": "call_2_958cab995d7ef6d5", "content": "Error: the arguments are not JSON"},
             {"role": "tool", "tool_call_id": "call_3", "content": "here\n[a picture follows in the next message]"},
             {"role": "user", "content": [
                 {"type": "text", "text": "The picture from the result of call call_3:"},

@@ -1,8 +1,7 @@
-//! Asking once more, when asking once more may help.
+//! Retries failed requests to a model, with exponential backoff and jitter.
 //!
-//! Owns the waiting: it grows with each attempt, by chance a little less, so that many who were turned away together do
-//! not come back together; what the provider asks for is honoured within a bound. An answer that breaks off in its
-//! middle is asked for again from the beginning, and whoever listens is told by [`Chunk::Again`].
+//! A wait requested by the provider is honoured up to a limit. An answer that breaks off is requested again from the
+//! beginning; the stream then yields [`Chunk::Again`].
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -14,16 +13,16 @@ use futures_util::stream::{self, BoxStream};
 
 use super::{Chunk, Model, Provider, ProviderError, Request, Retry};
 
-/// How often a model is asked, and how long is waited in between.
+/// Number of attempts, and the backoff between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How often it is asked at most, the first time included.
+    /// Maximum number of attempts, including the first.
     pub attempts: u32,
-    /// How long is waited at most before the second attempt; each further one may wait twice as long.
+    /// Maximum backoff before the second attempt; doubles with each further attempt.
     pub first_wait: Duration,
-    /// The longest wait.
+    /// Upper limit of the backoff.
     pub longest_wait: Duration,
-    /// The longest wait that a provider may ask for; if it asks for more, it is not asked again.
+    /// Longest wait that a provider may request; if it requests more, the error is returned.
     pub longest_asked_for: Duration,
 }
 
@@ -38,7 +37,7 @@ impl Default for RetryPolicy {
     }
 }
 
-/// A provider that is asked once more.
+/// Wraps a provider and retries transient failures.
 #[derive(Debug, Clone)]
 pub struct Retrying {
     provider: Arc<dyn Provider>,
@@ -46,7 +45,7 @@ pub struct Retrying {
 }
 
 impl Retrying {
-    /// Asks this provider by this policy.
+    /// Wraps `provider`.
     pub fn new(provider: Arc<dyn Provider>, policy: RetryPolicy) -> Self {
         Self { provider, policy }
     }
@@ -104,7 +103,7 @@ impl Asking<'_> {
         }
     }
 
-    /// What a failure leads to: another attempt, or the end.
+    /// Schedules a retry, or returns the error.
     fn failed(&mut self, error: ProviderError) -> Result<Chunk, ProviderError> {
         let is_last = self.attempt >= self.policy.attempts;
         let asked_for = error.retry_after.unwrap_or_default();
@@ -122,12 +121,12 @@ impl Asking<'_> {
         }))
     }
 
-    /// Between half and all of what this attempt may wait.
+    /// Backoff with jitter: between half and all of the maximum for this attempt.
     fn wait(&self) -> Duration {
         let doubled = 1_u32.checked_shl(self.attempt - 1).unwrap_or(u32::MAX);
         let most = self.policy.first_wait.saturating_mul(doubled);
         let most = most.min(self.policy.longest_wait);
-        // Keys of hash maps are random, and nothing here has to be secret.
+        // `RandomState` is seeded randomly; jitter needs no cryptographic randomness.
         let chance = RandomState::new().build_hasher().finish() % 1024;
         let share = u32::try_from(chance).unwrap_or_default();
         most / 2 + most / 2 / 1024 * share

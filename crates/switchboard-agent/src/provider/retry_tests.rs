@@ -13,7 +13,7 @@ use super::super::{ModelReply, ProviderErrorKind, Stop, Usage};
 use super::*;
 use crate::message::{Message, Role};
 
-/// A provider that gives one answer after the other.
+/// Provider that returns scripted answers in order.
 #[derive(Debug)]
 struct Scripted {
     model: Model,
@@ -56,7 +56,7 @@ fn failure(kind: ProviderErrorKind, retry_after: Option<u64>) -> Result<Chunk, P
     Err(error)
 }
 
-/// What is heard, with the time since the beginning in whole seconds (rounded up), and waits in whole seconds.
+/// Received items, the elapsed seconds (rounded up), and waits in whole seconds.
 async fn heard(answers: Vec<Vec<Result<Chunk, ProviderError>>>) -> (Vec<String>, u64) {
     let provider = Scripted {
         model: describe(Kind::Local, "x"),
@@ -119,7 +119,7 @@ async fn what_passes_is_tried_again() {
             ],
             "{kind:?}"
         );
-        // Half to all of one second, then half to all of two.
+        // Between half and all of one second, then of two.
         assert!((2..=3).contains(&seconds), "{seconds}");
     }
 }

@@ -1,8 +1,7 @@
-//! What no endpoint takes, turned into what they all take.
+//! Replaces values that endpoints reject by valid ones.
 //!
-//! Owns the repairs that wire formats have in common: arguments that are no object, names and ids with letters that are
-//! refused, pictures in formats nobody reads. All of it depends on nothing but the value itself, so that the beginning
-//! of a conversation is written the same way in every request.
+//! Shared by the wire formats: arguments that are not an object, invalid characters in names and ids, unsupported image
+//! formats. The result depends only on the value, so that the prefix of a conversation is identical in every request.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -12,11 +11,11 @@ use serde_json::{Map, Value, json};
 
 use crate::message::Image;
 
-/// The name under which arguments that are no object are given back to the model, as text.
+/// Key that wraps arguments that are not a JSON object.
 pub(super) const UNREADABLE: &str = "unreadable_arguments";
 
-/// Arguments as an object: as the model wrote them where they are one, and wrapped as text where they are not, so that
-/// the model sees what it did wrong and the conversation can go on.
+/// Returns the arguments if they are an object, else wraps them as text, so that the model sees its mistake and the
+/// conversation can continue.
 pub(super) fn arguments(text: &str) -> Cow<'_, RawValue> {
     if text.trim().is_empty() {
         return Cow::Owned(raw("{}"));
@@ -24,7 +23,7 @@ pub(super) fn arguments(text: &str) -> Cow<'_, RawValue> {
     if let Some(object) = object(text) {
         return Cow::Borrowed(object);
     }
-    // Some models put the object into a string; whoever makes the call takes it out again.
+    // Some models wrap the object in a string; dispatch unwraps it, too.
     let inner: Option<String> = serde_json::from_str(text).ok();
     if let Some(object) = inner.as_deref().and_then(object) {
         return Cow::Owned(object.to_owned());
@@ -32,14 +31,14 @@ pub(super) fn arguments(text: &str) -> Cow<'_, RawValue> {
     Cow::Owned(raw(&json!({UNREADABLE: text}).to_string()))
 }
 
-/// An object in this text. It is parsed as a whole, because a raw value may hold escapes that endpoints refuse, such as
-/// half a surrogate pair.
+/// Parses the object completely, because a raw value may contain escapes that endpoints reject, such as half a
+/// surrogate pair.
 fn object(text: &str) -> Option<&RawValue> {
     serde_json::from_str::<Map<String, Value>>(text).ok()?;
     serde_json::from_str(text).ok()
 }
 
-/// A tool's name with nothing but the letters that are taken, no longer than this.
+/// Replaces invalid characters of a tool name and limits its length.
 pub(super) fn name(name: &str, longest: usize) -> Cow<'_, str> {
     if is_word(name, longest) {
         return Cow::Borrowed(name);
@@ -55,7 +54,7 @@ pub(super) fn name(name: &str, longest: usize) -> Cow<'_, str> {
     Cow::Owned(good)
 }
 
-/// A call's id with nothing but the letters that are taken, no longer than this. Different ids stay different.
+/// Replaces invalid characters of a call id and limits its length. Distinct ids stay distinct.
 pub(super) fn id(id: &str, longest: usize) -> Cow<'_, str> {
     if is_word(id, longest) {
         return Cow::Borrowed(id);
@@ -66,7 +65,7 @@ pub(super) fn id(id: &str, longest: usize) -> Cow<'_, str> {
     Cow::Owned(unique)
 }
 
-/// The note that stands in place of a picture that cannot be shown; nothing if it can.
+/// Text in place of an image that the model cannot see; `None` if it can.
 pub(super) fn unseen(image: &Image, vision: bool) -> Option<String> {
     let kind = &image.mime_type;
     if !vision {
@@ -85,7 +84,7 @@ fn is_word(text: &str, longest: usize) -> bool {
     (1..=longest).contains(&text.len()) && text.bytes().all(is_good)
 }
 
-/// FNV-1a: the same in every process and every release.
+/// FNV-1a, stable across processes and releases.
 fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -1,7 +1,7 @@
-//! From keys, addresses and the name of a model to a provider.
+//! Creates a provider from keys, URLs and the name of a model.
 //!
-//! Owns the choice: which endpoint a name belongs to, what is asked when there is no name, and what to tell somebody who
-//! has set nothing. It reads no environment: values come in.
+//! Decides which endpoint serves a name, and which model is the default. Does not read the environment: values are
+//! passed in.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -23,12 +23,12 @@ use super::openai::{self, Limit, OpenAi};
 use super::retry::{RetryPolicy, Retrying};
 use super::{Provider, ProviderError};
 
-/// How long nothing may come from an endpoint: a model may think for minutes without a word.
+/// Idle timeout: a model may think for minutes without output.
 const IDLE: Duration = Duration::from_secs(5 * 60);
-/// The same for a server of one's own, which may have to read a long conversation on a slow machine first.
+/// Idle timeout of a self-hosted server, which may need long to process a long conversation.
 const IDLE_LOCAL: Duration = Duration::from_secs(20 * 60);
 
-/// Keys, addresses and the name of a model, as somebody has set them.
+/// Keys, URLs and the name of a model, as set by the user.
 #[derive(Debug, Clone, Default)]
 pub struct ProviderSettings {
     /// `ANTHROPIC_API_KEY`.
@@ -39,81 +39,81 @@ pub struct ProviderSettings {
     pub openai_key: Option<Secret>,
     /// `OPENAI_BASE_URL`.
     pub openai_url: Option<String>,
-    /// The model: `anthropic/NAME`, `openai/NAME`, or a bare name.
+    /// `anthropic/NAME`, `openai/NAME`, or a bare name; `None`: the default of the endpoint.
     pub model: Option<String>,
-    /// The window of a model at a server of one's own, in tokens; `None` to ask the server.
+    /// Context window of a self-hosted model, in tokens; `None`: ask the server.
     pub window: Option<u64>,
-    /// How often it is asked.
+    /// Retries of failed requests.
     pub retry: RetryPolicy,
-    /// How endpoints are reached: proxies, certificates, time to connect.
+    /// Proxies, certificates and connect timeout.
     pub http: HttpSettings,
-    /// A client that is there already, such as that of the servers; it is used in place of one of these settings.
+    /// Existing client to use instead of creating one from `http`.
     pub client: Option<HttpClient>,
 }
 
-/// Why there is no provider.
+/// Why no provider could be created.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
-    /// Nothing is set.
+    /// No key or URL is set.
     #[error(
-        "no model can be asked: neither ANTHROPIC_API_KEY nor OPENAI_API_KEY nor OPENAI_BASE_URL is set"
+        "no model is configured: neither ANTHROPIC_API_KEY nor OPENAI_API_KEY nor OPENAI_BASE_URL is set"
     )]
     Nothing,
-    /// A model was chosen whose endpoint wants a key.
+    /// The endpoint of the chosen model requires a key.
     #[error("the model {model} needs a key: {variable} is not set")]
     NoKey {
-        /// The model.
+        /// Name of the model.
         model: String,
-        /// What has to be set.
+        /// Environment variable to set.
         variable: &'static str,
     },
-    /// An address is none.
+    /// A URL is invalid.
     #[error("{variable} is not a valid URL: {reason}")]
     BadUrl {
-        /// The variable.
+        /// Environment variable that holds it.
         variable: &'static str,
-        /// Why not.
+        /// Parser error.
         reason: String,
     },
-    /// A key has letters that no key has.
+    /// A key contains characters not allowed in an HTTP header.
     #[error("{variable} is not a valid key: it contains characters not allowed in an HTTP header")]
     BadKey {
-        /// The variable.
+        /// Environment variable that holds it.
         variable: &'static str,
     },
-    /// A server of one's own has no model.
+    /// A self-hosted server lists no models.
     #[error("{url} offers no model")]
     NoModels {
-        /// Where.
+        /// URL of the list, without credentials.
         url: String,
     },
-    /// A server of one's own has models, and none of that name.
+    /// A self-hosted server lists models, but not this one.
     #[error("{url} has no model `{model}`")]
     UnknownModel {
-        /// The name that was asked for.
+        /// The requested name.
         model: String,
-        /// Where.
+        /// URL of the list, without credentials.
         url: String,
-        /// The nearest names, or the first ones where none is near; sanitized.
+        /// The most similar names, or the first ones if none is similar; sanitized.
         nearest: Vec<String>,
-        /// How many others there are.
+        /// Number of models not in `nearest`.
         others: usize,
     },
-    /// A server of one's own could not be asked which model it has.
+    /// A self-hosted server could not list its models.
     #[error("cannot list the server's models: {0}")]
     Asking(#[from] ProviderError),
-    /// The client cannot be set up.
+    /// The HTTP client could not be created.
     #[error(transparent)]
     Client(#[from] TransportError),
 }
 
 impl SettingsError {
-    /// What to do about it.
+    /// Suggested remedy; `None` if the message suffices.
     pub fn hint(&self) -> Option<Cow<'static, str>> {
         let hint = match self {
             Self::Nothing | Self::NoKey { .. } => {
-                "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, \
+                "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or OPENAI_BASE_URL for a self-hosted server, \
                  such as http://localhost:11434/v1"
             }
             Self::BadUrl { .. } => "an address looks like http://localhost:8080/v1",
@@ -133,17 +133,15 @@ impl SettingsError {
     }
 }
 
-/// An endpoint and a name, as they were chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Choice {
     kind: Kind,
-    /// Nothing: whatever the server has.
+    /// `None`: the first model that the server lists.
     id: Option<String>,
 }
 
 impl ProviderSettings {
-    /// The settings in the variables of these names. The environment itself is not read here; `variable` looks a name
-    /// up.
+    /// Reads the settings with `variable`, which looks up an environment variable.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let find = |name: &str| {
             let value = variable(name)?;
@@ -159,9 +157,10 @@ impl ProviderSettings {
         }
     }
 
-    /// The provider that these settings lead to, which tries again when that may help.
+    /// Creates the provider, with retries.
     ///
-    /// Only a server of one's own is asked anything: which models it has, and how large the window of this one is.
+    /// Sends requests only to a self-hosted server: for its list of models, and for the context window of the chosen
+    /// one.
     pub async fn provider(&self) -> Result<Arc<dyn Provider>, SettingsError> {
         let choice = self.choose()?;
         let client = match &self.client {
@@ -205,7 +204,7 @@ impl ProviderSettings {
         } else if let Some(id) = model.strip_prefix("openai/") {
             Choice::of(of_openai, id)
         } else if model.starts_with("claude") && (has_anthropic || of_openai != Kind::Local) {
-            // A gateway of one's own may have models of others; a key for the others goes before it.
+            // A gateway may serve Claude models too; an Anthropic key takes precedence.
             Choice::of(Kind::Anthropic, model)
         } else {
             Choice::of(of_openai, model)
@@ -305,7 +304,7 @@ impl ProviderSettings {
         })
     }
 
-    /// A model at a server of one's own: the one of that name, or the first that the server offers.
+    /// Describes a model of a self-hosted server: the named one, or the first in the list.
     async fn of_ones_own(
         &self,
         endpoint: &Endpoint,
@@ -331,17 +330,17 @@ impl ProviderSettings {
             let url = || endpoint.shown();
             first.ok_or_else(|| SettingsError::NoModels { url: url() })?
         };
-        let told = match self.window {
+        let reported = match self.window {
             Some(_) => None,
             None => offers::window(endpoint, base, &offer).await,
         };
-        Ok(self.described(&offer.id, told))
+        Ok(self.described(&offer.id, reported))
     }
 
-    /// What is known of a model at a server of one's own. What the user has set counts before what the server tells.
-    fn described(&self, id: &str, told: Option<u64>) -> super::Model {
+    /// Describes a model of a self-hosted server. The user's setting takes precedence over the reported window.
+    fn described(&self, id: &str, reported: Option<u64>) -> super::Model {
         let mut model = models::describe(Kind::Local, id);
-        if let Some(window) = self.window.or(told) {
+        if let Some(window) = self.window.or(reported) {
             model.window = window;
             model.max_output = model.max_output.min(window / 2);
         }
@@ -356,7 +355,7 @@ impl Choice {
     }
 }
 
-/// An address with `/v1` at its end, also where somebody left it out.
+/// Parses a URL and appends `/v1` if it is missing.
 fn base_url(variable: &'static str, text: &str) -> Result<Url, SettingsError> {
     let bad = |reason: &str| SettingsError::BadUrl {
         variable,

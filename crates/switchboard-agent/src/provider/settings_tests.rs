@@ -68,7 +68,7 @@ fn a_name_leads_to_an_endpoint() {
         Kind::Local,
         Some("openai/gpt-oss-20b"),
     );
-    // A gateway that has models of others.
+    // A gateway that also serves other vendors' models.
     check(
         &[OPENAI, LOCAL],
         Some("claude-opus-5"),
@@ -99,7 +99,7 @@ fn what_is_missing_is_told() {
     check(
         &[],
         None,
-        "no model can be asked: neither ANTHROPIC_API_KEY nor OPENAI_API_KEY nor OPENAI_BASE_URL is set",
+        "no model is configured: neither ANTHROPIC_API_KEY nor OPENAI_API_KEY nor OPENAI_BASE_URL is set",
     );
     check(
         &[OPENAI],

@@ -1,6 +1,6 @@
-//! `Agent`: a task for another agent, with a conversation of its own.
+//! The `Agent` tool: definition and arguments. It gives a task to a sub-agent with its own conversation.
 //!
-//! Owns what the model is told of it and what it may ask for. The dispatch runs it, as it needs the turn it is part of.
+//! Dispatch runs it, as it needs the turn that it is part of.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -9,39 +9,35 @@ use switchboard::internal::permissions::NameGlob;
 use super::definition;
 use crate::message::ToolDefinition;
 
-/// What the tool is called.
 pub(crate) const NAME: &str = "Agent";
 
-/// What a model asks of a sub-agent.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Task {
-    /// All that it is told.
+    /// The sub-agent sees nothing else of the conversation.
     pub(crate) prompt: String,
-    /// The tools it may use, by name or glob; all of the parent's if not stated.
+    /// Names or globs of allowed tools; `None`: all tools of the parent.
     tools: Option<Vec<String>>,
 }
 
 impl Task {
-    /// Reads the arguments of a call.
     pub(crate) fn read(arguments: &RawValue) -> Result<Self, String> {
         serde_json::from_str(arguments.get())
             .map_err(|error| format!("the arguments cannot be read: {error}"))
     }
 
-    /// The patterns of the tools it may use; an error names the one that is none.
+    /// The parsed globs; the error names an invalid one.
     pub(crate) fn patterns(&self) -> Result<Option<Vec<NameGlob>>, String> {
         let Some(tools) = &self.tools else {
             return Ok(None);
         };
         let patterns = tools.iter().map(|pattern| {
             NameGlob::new(pattern)
-                .ok_or_else(|| format!("\"{pattern}\" is no name or glob of tools"))
+                .ok_or_else(|| format!("\"{pattern}\" is not a tool name or glob"))
         });
         patterns.collect::<Result<Vec<_>, _>>().map(Some)
     }
 }
 
-/// What the model is told of it.
 pub(crate) fn tool_definition() -> ToolDefinition {
     definition(
         NAME,

@@ -1,7 +1,7 @@
-//! What the tools for files share: which file a path means, what the session has read, and how files are told of.
+//! Shared by the file tools: path resolution, tracking of read files, and error texts.
 //!
-//! Which files may be touched is for permissions to decide, before a tool runs. So paths here mean what they mean to
-//! permissions: relative ones start in the workspace, and those that others would read differently are refused.
+//! Permissions are checked before a tool runs, so paths must resolve here exactly as they do there: relative paths
+//! start in the workspace, and ambiguous ones (`~`, `file:`) are rejected.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
@@ -14,14 +14,13 @@ use switchboard::internal::files::{FileError, LineText, open_regular};
 
 use super::{LocalContext, LocalOutput};
 
-/// How alike two names have to be for one to be suggested for the other.
+/// Minimum similarity of a suggested name.
 const ALIKE: f64 = 0.6;
-/// So many names of a folder are compared.
+/// Maximum number of compared names per folder.
 const MAX_NAMES: usize = 10_000;
-/// So many are suggested.
+/// Maximum number of suggestions.
 const MAX_SUGGESTIONS: usize = 3;
 
-/// The file or folder that a path means.
 pub(super) fn resolve(text: &str, context: &LocalContext) -> Result<PathBuf, LocalOutput> {
     let problem = if text.is_empty() {
         "it is empty"
@@ -42,7 +41,7 @@ pub(super) fn resolve(text: &str, context: &LocalContext) -> Result<PathBuf, Loc
     )))
 }
 
-/// A path as the model is told of it: relative to the workspace where it is in it.
+/// Path for messages: relative if it is in the workspace.
 pub(super) fn shown(path: &Path, workspace: &Path) -> String {
     let path = match path.strip_prefix(workspace) {
         Ok(inner) if inner.as_os_str().is_empty() => Path::new("."),
@@ -52,7 +51,7 @@ pub(super) fn shown(path: &Path, workspace: &Path) -> String {
     path.display().to_string()
 }
 
-/// Opens a regular file to read it.
+/// Opens a regular file for reading.
 pub(super) fn open(path: &Path) -> Result<(File, Metadata), String> {
     open_regular(path).map_err(|error| match error {
         FileError::Io(error) => missing(path, &error),
@@ -60,7 +59,6 @@ pub(super) fn open(path: &Path) -> Result<(File, Metadata), String> {
     })
 }
 
-/// Why a file cannot be used.
 pub(super) fn reason(error: &FileError) -> String {
     match error {
         FileError::Folder => "it is a folder; use Glob to see what is in it".to_owned(),
@@ -69,7 +67,7 @@ pub(super) fn reason(error: &FileError) -> String {
     }
 }
 
-/// A line of a file as the model sees it: with its number, and cut if it is very long.
+/// A numbered line, with a note if it was cut.
 pub(super) fn numbered(number: u64, mark: char, line: &LineText, length: usize) -> String {
     let note = if line.is_cut {
         format!(" [… line of {length} bytes cut]")
@@ -79,7 +77,7 @@ pub(super) fn numbered(number: u64, mark: char, line: &LineText, length: usize) 
     format!("{number}{mark}{}{note}", line.text)
 }
 
-/// Why a file cannot be had, with names that may be meant.
+/// Explains why a file cannot be opened, and suggests similar names.
 fn missing(path: &Path, error: &io::Error) -> String {
     let is_missing = matches!(
         error.kind(),
@@ -88,19 +86,19 @@ fn missing(path: &Path, error: &io::Error) -> String {
     if !is_missing {
         return error.to_string();
     }
-    // The first part that is not there is the one that is wrong.
+    // The first missing component is the wrong one.
     let ancestors: Vec<&Path> = path.ancestors().collect();
     let absent = ancestors
         .iter()
         .rev()
         .find(|path| path.symlink_metadata().is_err());
     let Some(absent) = absent else {
-        return "it is a link to something that is not there".to_owned();
+        return "it is a broken symlink".to_owned();
     };
     let reason = if *absent == path {
-        "there is no such file".to_owned()
+        "no such file".to_owned()
     } else {
-        format!("there is no {}", absent.display())
+        format!("{} does not exist", absent.display())
     };
     let similar = absent.parent().zip(absent.file_name());
     let similar = similar.map(|(folder, name)| similar_names(folder, &name.to_string_lossy()));
@@ -135,38 +133,35 @@ fn similar_names(folder: &Path, name: &str) -> Vec<String> {
     alike.into_iter().map(|(_, name)| name).collect()
 }
 
-/// The files that the session has read or written, and how they were then.
+/// Files that the session has read or written, with their state at that time.
 #[derive(Debug, Default)]
 pub(super) struct Known(Mutex<HashMap<PathBuf, Stamp>>);
 
-/// By what a file is seen to have changed.
+/// Detects changes of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     length: u64,
     modified: Option<SystemTime>,
-    /// Which file it is, and when anything about it last changed.
+    /// Device, inode and ctime.
     #[cfg(unix)]
     identity: (u64, u64, i64, i64),
 }
 
-/// What the session knows of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Knowledge {
-    /// Nothing.
     Unread,
-    /// It has changed since.
+    /// Changed since it was read or written.
     Stale,
-    /// It is as it was.
     Current,
 }
 
 impl Known {
-    /// The session knows the file as it is now.
+    /// Records the current state of a file.
     pub(super) fn note(&self, path: &Path, metadata: &Metadata) {
         self.lock().insert(real(path), Stamp::of(metadata));
     }
 
-    /// What the session knows of a file that is like this now.
+    /// Compares a file with its recorded state.
     pub(super) fn of(&self, path: &Path, metadata: &Metadata) -> Knowledge {
         match self.lock().get(&real(path)) {
             None => Knowledge::Unread,

@@ -1,4 +1,4 @@
-//! The tool `Glob`: files by their path, those that were changed last first.
+//! The `Glob` tool: finds files by path, most recently modified first.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -15,17 +15,16 @@ use super::prepare::{arguments, blocking, definition, limit, or_told, remark};
 use super::{LocalContext, LocalOutput, LocalTool};
 use crate::message::ToolDefinition;
 
-/// How many paths are listed, and how many files are looked at.
+/// Maximum number of listed paths, and of visited files.
 const MAX_PATHS: usize = 200;
 const MAX_FILES: usize = 500_000;
-/// What is left for remarks of ours.
+/// Characters reserved for notes.
 const ROOM_FOR_REMARKS: usize = 300;
 
 const DESCRIPTION: &str = "Find files whose path matches a glob pattern, those changed last first, at most 200. Files that git ignores are left out.";
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"pattern":{"type":"string","minLength":1,"description":"Such as **/*.rs or src/{a,b}/*.ts, from path"},"path":{"type":"string","description":"Folder to look in; the workspace when absent"}},"required":["pattern"],"additionalProperties":false}"#;
 
-/// The tool.
 pub(super) struct Glob;
 
 #[derive(Deserialize)]
@@ -84,7 +83,7 @@ fn glob(
     let name = shown(folder, workspace);
     match folder.metadata() {
         Ok(metadata) if metadata.is_dir() => {}
-        Ok(_) => return Err(format!("{name} is no folder")),
+        Ok(_) => return Err(format!("{name} is not a folder")),
         Err(error) => return Err(format!("{name}: {error}")),
     }
     let found = list(folder, true, secrets, cancellation, |path| {
@@ -119,7 +118,6 @@ fn glob(
     Ok(text)
 }
 
-/// The files of a folder, or one file.
 pub(super) fn list(
     start: &Path,
     newest_first: bool,
@@ -127,7 +125,7 @@ pub(super) fn list(
     cancellation: &Cancellation,
     keep: impl FnMut(&Path) -> bool,
 ) -> Result<Listing, FileError> {
-    // Without `.`, which would stand in every path. Links stay as they were written.
+    // Removes `.` components, which would appear in every path. Symlinks are not resolved.
     let root: PathBuf = start.components().collect();
     let walk = Walk {
         root: &root,
@@ -140,22 +138,22 @@ pub(super) fn list(
     walk.list(cancellation, keep)
 }
 
-/// Says which files were not looked at.
+/// Adds a note about skipped files.
 pub(super) fn note_left_out(text: &mut String, listing: &Listing) {
     let passed_over = listing.passed_over;
     if passed_over > 0 {
         let note = format!(
-            "{passed_over} files passed over: secrets are kept there, and only the user can allow reading them"
+            "{passed_over} files skipped: they may contain secrets, and only the user can allow reading them"
         );
         remark(text, &note);
     }
     if listing.is_partial {
-        let note = format!("only {MAX_FILES} files were looked at; name a folder in path");
+        let note = format!("only {MAX_FILES} files were searched; name a folder in path");
         remark(text, &note);
     }
 }
 
-/// Refuses a pattern that leads elsewhere: which folder is meant is to be seen in `path`, by permissions too.
+/// Rejects a pattern that leaves the folder: permissions check only `path`.
 fn check_pattern(pattern: &str) -> Result<(), String> {
     let path = Path::new(pattern);
     let leads_out = path

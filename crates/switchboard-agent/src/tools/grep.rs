@@ -1,6 +1,6 @@
-//! The tool `Grep`: lines that match a regular expression, in many files or one.
+//! The `Grep` tool: searches files for a regular expression.
 //!
-//! Files are searched in the order of their paths until there are enough matches. Binary files are passed over.
+//! Files are searched in path order until the limit is reached. Binary files are skipped.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,23 +19,22 @@ use super::prepare::{arguments, blocking, definition, limit, or_told, remark};
 use super::{LocalContext, LocalOutput, LocalTool};
 use crate::message::ToolDefinition;
 
-/// How many matches or files are listed unless another number is asked for, and at most.
+/// Default and maximum number of listed matches or files.
 const USUAL_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 2000;
-/// How many lines around a match may be asked for.
+/// Maximum number of context lines.
 const MAX_CONTEXT: usize = 20;
-/// How much of a line is shown, in characters.
+/// Maximum characters shown per line.
 const MAX_LINE: usize = 500;
-/// The largest regular expression, compiled.
+/// Maximum size of the compiled expression, in bytes.
 const MAX_EXPRESSION: usize = 4 * 1024 * 1024;
-/// What is left for remarks of ours.
+/// Characters reserved for notes.
 const ROOM_FOR_REMARKS: usize = 400;
 
 const DESCRIPTION: &str = "Search files for a regular expression (Rust syntax). Files that git ignores and binary files are left out.";
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"pattern":{"type":"string","minLength":1,"description":"Regular expression"},"path":{"type":"string","description":"File or folder; the workspace when absent"},"glob":{"type":"string","description":"Only files that match, such as *.rs or src/**/*.ts"},"mode":{"type":"string","enum":["content","files","count"],"description":"Matching lines (default), only the files, or the number of matching lines in each"},"ignore_case":{"type":"boolean"},"context":{"type":"integer","minimum":0,"maximum":20,"description":"Lines to show around each match"},"multiline":{"type":"boolean","description":"Matches may span lines"},"limit":{"type":"integer","minimum":1,"maximum":2000,"description":"At most so many matches or files; 100 when absent"}},"required":["pattern"],"additionalProperties":false}"#;
 
-/// The tool.
 pub(super) struct Grep;
 
 #[derive(Deserialize)]
@@ -54,7 +53,6 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-/// What is told of matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Mode {
@@ -138,7 +136,7 @@ fn grep(
         match searched {
             Ok(()) => {}
             Err(error @ FileError::Cancelled) => return Err(error.to_string()),
-            // Lines too long to be searched, or no longer readable.
+            // Lines too long to search, or a read error.
             Err(_) => skipped += 1,
         }
     }
@@ -182,7 +180,7 @@ fn search(wanted: &Arguments) -> Result<Search, String> {
     })
 }
 
-/// The files to search, by path.
+/// Files to search, in path order.
 fn files(
     wanted: &Arguments,
     start: &Path,
@@ -193,32 +191,32 @@ fn files(
     let filter = wanted.glob.as_deref().map(files::filter).transpose();
     let filter = filter.map_err(|error| error.to_string())?;
     let listing = list(start, false, secrets, cancellation, |path| {
-        // A file that is named outright is searched whatever the pattern.
+        // A file given as `path` is searched even if the glob does not match it.
         let is_named = path.as_os_str().is_empty();
         is_named || filter.as_ref().is_none_or(|filter| filter.is_match(path))
     });
     listing.map_err(|error| {
         let name = shown(start, workspace);
         match error {
-            FileError::Special => format!("{name} is no folder"),
+            FileError::Special => format!("{name} is not a folder"),
             FileError::Cancelled => error.to_string(),
             _ => format!("{name}: {error}"),
         }
     })
 }
 
-/// What was found in all files so far.
+/// Output of all files so far.
 struct Found {
     mode: Mode,
     text: String,
-    /// How many more characters, and how many more matches or files there may be.
+    /// Remaining characters, and remaining matches or files.
     room: usize,
     left: usize,
     is_full: bool,
 }
 
 impl Found {
-    /// Adds a line, or sees that there is no room for it.
+    /// Adds a line; `false` if there is no room for it.
     fn add(&mut self, line: &str) -> bool {
         let characters = line.chars().count() + 1;
         if characters > self.room {
@@ -232,7 +230,7 @@ impl Found {
     }
 }
 
-/// What is found in one file.
+/// Matches in one file.
 struct Matches<'a> {
     found: &'a mut Found,
     name: String,
@@ -259,7 +257,7 @@ impl Matches<'_> {
             })
     }
 
-    /// Adds what is only known at the end of a file.
+    /// Adds the summary of a file.
     fn finish(self) {
         let line = match self.found.mode {
             _ if self.count == 0 => return,
@@ -300,7 +298,7 @@ impl Sink for Matches<'_> {
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, Self::Error> {
-        // What leads to a match that is too much is not shown either.
+        // Skip the context before a match that exceeds the limit.
         if self.found.left == 0 && *context.kind() == SinkContextKind::Before {
             return Ok(true);
         }

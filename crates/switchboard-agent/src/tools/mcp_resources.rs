@@ -1,4 +1,4 @@
-//! `ListMcpResources` and `ReadMcpResource`: what servers have to read.
+//! The `ListMcpResources` and `ReadMcpResource` tools.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,10 +16,9 @@ use switchboard_protocol::types::resource::{Resource, ResourceTemplate};
 use super::{LocalContext, LocalOutput, LocalTool, definition};
 use crate::message::ToolDefinition;
 
-/// How much of one line of the list a server can fill.
+/// Maximum length of a line in the list.
 const MAX_LINE: usize = 400;
 
-/// Lists resources of all servers, or of one.
 pub(crate) struct ListMcpResources(pub(crate) Host);
 
 pub(crate) struct ReadMcpResource(pub(crate) Host);
@@ -160,7 +159,7 @@ fn connected(host: &Host) -> Vec<ServerName> {
     connected.map(|status| status.name).collect()
 }
 
-/// The contents of a resource as the result of a tool, which is shaped by the same rules.
+/// Wraps the contents of a resource as a tool result, to shape it by the same rules.
 fn as_tool_result(result: &SharedJson) -> Option<SharedJson> {
     #[derive(Deserialize)]
     struct Contents<'a> {
@@ -206,7 +205,7 @@ fn list_templates(text: &mut String, server: &ServerName, pages: &Pages) {
     }
 }
 
-/// One line, whatever a server puts into it.
+/// Adds text as one line, without the server's line breaks.
 fn add_line(text: &mut String, line: &str) {
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
     text.push_str(&cut(line.into(), MAX_LINE));

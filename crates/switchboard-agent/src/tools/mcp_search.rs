@@ -1,6 +1,6 @@
-//! `McpSearch`: finds tools of MCP servers by what they do.
+//! The `McpSearch` tool: finds tools of MCP servers by description.
 //!
-//! What is found can be called from the next request on: the tool leaves the names where the session picks them up.
+//! Found tools can be called from the next request on: the session adds them to its view.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,37 +15,34 @@ use switchboard::internal::call::ToolSubset;
 use super::{LocalContext, LocalOutput, LocalTool, definition};
 use crate::message::ToolDefinition;
 
-/// What the tool is called.
 pub(crate) const NAME: &str = "McpSearch";
 
-/// How many tools one search finds, unless it says otherwise, and at most.
+/// Default and maximum number of results.
 const DEFAULT_LIMIT: usize = 10;
 const MAX_LIMIT: usize = 25;
 
-/// How many hits are looked through for tools that may be used.
+/// Maximum number of hits to filter by the allowed subset.
 const MAX_HITS: usize = 1_000;
 
-/// How much of a description is shown. The whole is in the definition that the model gets next.
+/// Maximum characters of a description. The model gets all of it with the definition.
 const SHOWN_CHARACTERS: usize = 200;
 
-/// The tool.
 pub(crate) struct McpSearch {
     pub(crate) host: Host,
     pub(crate) subset: ToolSubset,
     pub(crate) found: Found,
 }
 
-/// The names of tools that were found and are not in the view yet.
+/// Names of found tools that are not in the view yet.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Found(Arc<Mutex<Vec<String>>>);
 
 impl Found {
-    /// Takes them out.
+    /// Removes and returns all names.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts names in.
     pub(crate) fn add(&self, names: impl IntoIterator<Item = String>) {
         let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         found.extend(names);
@@ -116,9 +113,9 @@ impl LocalTool for McpSearch {
 }
 
 impl McpSearch {
-    /// The tools that fit best among those that may be used, the best first.
+    /// Allowed tools, best match first.
     fn search<'c>(&self, catalog: &'c Catalog, query: &str, limit: usize) -> Vec<&'c CatalogTool> {
-        // Where only some may be used, the best of those may stand far behind.
+        // With a subset, the best allowed tool may rank low.
         let wide = if self.subset.is_all() {
             limit
         } else {

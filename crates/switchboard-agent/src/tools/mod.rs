@@ -1,16 +1,16 @@
-//! Built-in tools: what an agent can do besides the tools of MCP servers.
+//! Built-in tools of the agent.
 //!
-//! Owns the tools. They are [`LocalTool`]s of the host, which checks their arguments, asks for permission, records calls
-//! and ends them in time, as it does for the tools of servers; no tool asks for itself.
+//! They are [`LocalTool`]s of the host, which validates arguments, asks for permission, records calls and enforces
+//! timeouts, as it does for server tools. No tool asks for permission itself.
 //!
 //! | where | what |
 //! |---|---|
-//! | `bash`, `shell` | commands, and what they run in |
+//! | `bash`, `shell` | shell commands and their environment |
 //! | `read`, `write`, `edit` | one file |
 //! | `glob`, `grep` | many files |
-//! | `previewed` | what a person was shown of a change, so that nothing else is done |
-//! | `files`, `replace` | what the tools for files share: paths, what was read, writing whole or not at all |
-//! | `prepare` | what all of them share: definitions, arguments, blocking work, output within its limit |
+//! | `previewed` | state of a file when its change was approved |
+//! | `files`, `replace` | shared by file tools: paths, tracking of read files, atomic writes |
+//! | `prepare` | shared by all tools: definitions, arguments, blocking work, output limit |
 
 pub(crate) mod agent;
 mod bash;
@@ -36,8 +36,8 @@ use crate::message::ToolDefinition;
 pub use shell::Shell;
 pub(crate) use switchboard::{LocalContext, LocalOutput, LocalTool};
 
-/// The tools for files and commands. They remember what a session has read and where its commands left off, so each
-/// session has its own.
+/// Tools for files and commands. They track the files that were read and the working folder, so each session needs its
+/// own.
 pub fn standard(shell: &Shell) -> Vec<Arc<dyn LocalTool>> {
     let known = Arc::new(files::Known::default());
     vec![
@@ -50,7 +50,6 @@ pub fn standard(shell: &Shell) -> Vec<Arc<dyn LocalTool>> {
     ]
 }
 
-/// A definition of a tool of ours.
 pub(crate) fn definition(name: &str, description: &str, schema: &str) -> ToolDefinition {
     let input_schema = RawValue::from_string(schema.to_owned());
     ToolDefinition {

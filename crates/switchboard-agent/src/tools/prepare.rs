@@ -1,4 +1,4 @@
-//! What all tools share: definitions, arguments, work that blocks, and text within its limit.
+//! Shared by all built-in tools: definitions, arguments, blocking work, and the output limit.
 
 use std::fmt::Write as _;
 
@@ -10,31 +10,30 @@ use switchboard::service::Cancellation;
 use super::{LocalContext, LocalOutput};
 use crate::message::ToolDefinition;
 
-/// A definition, with its schema as JSON.
 pub(super) fn definition(name: &str, description: &str, schema: &str) -> ToolDefinition {
     let schema = RawValue::from_string(schema.to_owned());
     ToolDefinition {
         name: name.to_owned(),
         description: description.to_owned(),
-        // All schemas are written in this crate, and its tests read them.
+        // All schemas are constants of this crate, and tests parse them.
         input_schema: schema.unwrap_or_else(|_| RawValue::NULL.to_owned()),
     }
 }
 
-/// The arguments as the tool takes them. They were checked against the schema, so this seldom fails.
+/// Parses the arguments. They already passed the schema, so this rarely fails.
 pub(super) fn arguments<'a, T: Deserialize<'a>>(arguments: &'a RawValue) -> Result<T, LocalOutput> {
     serde_json::from_str(arguments.get())
-        .map_err(|error| LocalOutput::error(format!("these arguments cannot be used: {error}")))
+        .map_err(|error| LocalOutput::error(format!("invalid arguments: {error}")))
 }
 
-/// The output of a tool, or that which says why it cannot run.
+/// Merges the two outcomes: the error is an output for the model, too.
 pub(super) async fn or_told(
     work: impl Future<Output = Result<LocalOutput, LocalOutput>>,
 ) -> LocalOutput {
-    work.await.unwrap_or_else(|told| told)
+    work.await.unwrap_or_else(|output| output)
 }
 
-/// Does work that blocks. It is told when nobody waits for it any longer, and has to look now and then.
+/// Runs blocking work. If the future is dropped, the cancellation is triggered; `work` has to poll it.
 pub(super) async fn blocking(
     work: impl FnOnce(&Cancellation) -> LocalOutput + Send + 'static,
 ) -> LocalOutput {
@@ -49,15 +48,15 @@ pub(super) async fn blocking(
     let cancellation = Cancellation::default();
     let _cancel = CancelOnDrop(cancellation.clone());
     let done = tokio::task::spawn_blocking(move || work(&cancellation)).await;
-    done.unwrap_or_else(|error| LocalOutput::error(format!("the tool has failed: {error}")))
+    done.unwrap_or_else(|error| LocalOutput::error(format!("the tool crashed: {error}")))
 }
 
-/// How many characters an output may have.
+/// Maximum characters of an output.
 pub(super) fn limit(context: &LocalContext) -> usize {
     Tokens(context.max_output_tokens).characters()
 }
 
-/// The text if it fits, or else its beginning and its end, and where the whole is.
+/// Returns the text if it fits, else its beginning and end, with the path of the full output.
 pub(super) fn fit(text: String, whole: &[u8], label: &str, context: &LocalContext) -> String {
     let limit = limit(context);
     let characters = text.chars().count();
@@ -80,22 +79,22 @@ pub(super) fn fit(text: String, whole: &[u8], label: &str, context: &LocalContex
     format!("{head}{note}{tail}")
 }
 
-/// Adds a remark of ours on a line of its own.
+/// Adds a bracketed note on its own line.
 pub(super) fn remark(text: &mut String, remark: &str) {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-    // Writing into a text does not fail.
+    // Writing to a `String` cannot fail.
     let _ = write!(text, "[{remark}]");
 }
 
-/// The first so many characters.
+/// The first `count` characters.
 pub(super) fn first(text: &str, count: usize) -> &str {
     let end = text.char_indices().nth(count).map(|(end, _)| end);
     end.and_then(|end| text.get(..end)).unwrap_or(text)
 }
 
-/// The last so many characters.
+/// The last `count` characters.
 fn last(text: &str, count: usize) -> &str {
     let Some(before) = count.checked_sub(1) else {
         return "";
@@ -105,17 +104,19 @@ fn last(text: &str, count: usize) -> &str {
     start.unwrap_or(text)
 }
 
-/// Cut behind the last line if that takes little away.
+/// Cuts after the last complete line, if that removes little.
 fn before_line_end(text: &str) -> &str {
-    let kept = text.rfind('\n').and_then(|end| text.get(..end));
-    kept.filter(|kept| text.len() - kept.len() <= text.len() / 10)
+    let lines = text.rfind('\n').and_then(|end| text.get(..end));
+    lines
+        .filter(|lines| text.len() - lines.len() <= text.len() / 10)
         .unwrap_or(text)
 }
 
-/// Cut before the first line if that takes little away.
+/// Cuts before the first complete line, if that removes little.
 fn after_line_end(text: &str) -> &str {
-    let kept = text.find('\n').and_then(|end| text.get(end + 1..));
-    kept.filter(|kept| text.len() - kept.len() <= text.len() / 10)
+    let lines = text.find('\n').and_then(|end| text.get(end + 1..));
+    lines
+        .filter(|lines| text.len() - lines.len() <= text.len() / 10)
         .unwrap_or(text)
 }
 
@@ -152,8 +153,8 @@ mod tests {
             .split("is in ")
             .nth(1)
             .and_then(|rest| rest.split(']').next());
-        let kept = std::fs::read_to_string(path.expect("a path")).expect("a file");
-        assert_eq!(kept, long);
+        let lines = std::fs::read_to_string(path.expect("a path")).expect("a file");
+        assert_eq!(lines, long);
         check("\u{1f600}".repeat(100_000), &["\u{1f600}", "is left out"]);
     }
 }

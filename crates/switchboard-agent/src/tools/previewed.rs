@@ -1,7 +1,6 @@
-//! What a person was shown of a change, so that nothing else is done.
+//! Ensures that a change is applied to the same file contents that the user approved.
 //!
-//! Owns one record for each change that was shown: how the file was then, by a hash of its contents. The change is made
-//! only if the file is still like that.
+//! Stores a content hash for each previewed change. The change is applied only if the file still has this hash.
 
 use std::fs;
 use std::io;
@@ -12,26 +11,25 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use switchboard::permissions::Preview;
 
-/// Changes that were shown and not made; the oldest are forgotten.
+/// Maximum number of pending previews; the oldest are evicted.
 const MOST_SHOWN: usize = 64;
-/// A larger file is told by its size and time only.
+/// Larger files are compared by size and modification time.
 const MAX_HASHED: u64 = 64 * 1024 * 1024;
 
-/// Changes that were shown.
+/// Pending previews, by call arguments.
 #[derive(Debug, Default)]
 pub(super) struct Previewed(Mutex<Vec<(Box<str>, FileState)>>);
 
-/// How a file is.
+/// State of a file at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FileState {
     Absent,
     Contents([u8; 32]),
-    /// It cannot be read, and this is why.
+    /// Cannot be hashed. Holds the error, or size and time of a large file.
     Unreadable(String),
 }
 
 impl FileState {
-    /// How the file at this path is now.
     pub(super) fn of(path: &Path) -> Self {
         match fs::symlink_metadata(path).and_then(|_| fs::metadata(path)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Self::Absent,
@@ -49,7 +47,7 @@ impl FileState {
 }
 
 impl Previewed {
-    /// Notes that a call with these arguments was shown, when the file was like this.
+    /// Records the state of the file when a call with these arguments was previewed.
     pub(super) fn note(&self, arguments: &RawValue, state: FileState) {
         let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         shown.retain(|(key, _)| **key != *arguments.get());
@@ -59,7 +57,7 @@ impl Previewed {
         shown.push((arguments.get().into(), state));
     }
 
-    /// How the file was when a call with these arguments was shown, if it was. It is only said once.
+    /// Removes and returns the recorded state; `None` if the call was not previewed.
     pub(super) fn take(&self, arguments: &RawValue) -> Option<FileState> {
         let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let index = shown
@@ -69,7 +67,7 @@ impl Previewed {
     }
 }
 
-/// Whether a file is still as it was when a change of it was shown.
+/// Fails if the file has changed since the preview.
 pub(super) fn unchanged(path: &Path, shown: Option<&FileState>) -> Result<(), String> {
     if shown.is_none_or(|shown| *shown == FileState::of(path)) {
         return Ok(());
@@ -77,7 +75,7 @@ pub(super) fn unchanged(path: &Path, shown: Option<&FileState>) -> Result<(), St
     Err("it has changed since the change was shown and approved; read it again, and propose the change anew".to_owned())
 }
 
-/// The difference as a preview. Line ends that are the same everywhere are not shown.
+/// Preview with a diff. Line endings are hidden if they are CRLF in both versions.
 pub(super) fn difference(
     title: String,
     name: &str,
@@ -102,7 +100,6 @@ pub(super) fn difference(
     }
 }
 
-/// A preview of a call that will fail.
 pub(super) fn failing(name: &str, reason: &str) -> Preview {
     Preview {
         title: format!("{name} will not be changed"),

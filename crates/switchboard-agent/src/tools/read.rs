@@ -1,7 +1,7 @@
-//! The tool `Read`: lines of a text file by number, or a picture.
+//! The `Read` tool: numbered lines of a text file, or an image.
 //!
-//! A file is read piece by piece, and no more of it is kept than is shown, so its size does not matter. What is no text
-//! and no picture is refused with what to do instead.
+//! Files are streamed, and only the shown part is held in memory, so their size does not matter. Other binary files are
+//! rejected, with a suggestion.
 
 use std::fs::{File, Metadata};
 use std::path::Path;
@@ -23,20 +23,19 @@ use super::prepare::{arguments, blocking, definition, limit, or_told, remark};
 use super::{LocalContext, LocalOutput, LocalTool};
 use crate::message::ToolDefinition;
 
-/// How many lines are read unless another number is asked for.
+/// Default number of lines.
 const USUAL_LINES: u64 = 2000;
-/// How much of a line is shown.
+/// Maximum characters shown per line.
 const MAX_LINE: usize = 2000;
-/// The largest picture: providers take 5 MB of base64.
+/// Maximum size of an image in bytes: providers accept 5 MB of base64.
 const MAX_PICTURE: u64 = 3_750_000;
-/// What is left for remarks of ours.
+/// Characters reserved for notes.
 const ROOM_FOR_REMARKS: usize = 400;
 
 const DESCRIPTION: &str = "Read a text file, with line numbers and a tab before each line, or look at a picture (PNG, JPEG, GIF, WebP). Without offset and limit the first 2000 lines.";
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"file_path":{"type":"string","description":"Path, absolute or from the workspace"},"offset":{"type":"integer","minimum":1,"description":"First line, counted from 1"},"limit":{"type":"integer","minimum":1,"description":"How many lines"}},"required":["file_path"],"additionalProperties":false}"#;
 
-/// The tool.
 pub(super) struct Read {
     known: Arc<Known>,
 }
@@ -118,7 +117,7 @@ fn read(
     Ok((Block::Text(text), metadata))
 }
 
-/// The type of a picture that models can look at.
+/// Media type of an image format supported by models; `None` for other files.
 fn picture_type(beginning: &[u8]) -> Option<&'static str> {
     let starts = |magic: &[u8]| beginning.starts_with(magic);
     if starts(b"\x89PNG\r\n\x1a\n") {
@@ -153,7 +152,7 @@ fn picture(file: File, metadata: &Metadata, mime_type: &str) -> Result<Block, St
     }))
 }
 
-/// Refuses what is no text.
+/// Rejects files that are not text.
 fn check_text(beginning: &[u8], metadata: &Metadata) -> Result<(), String> {
     let size = metadata.len();
     if beginning.starts_with(b"%PDF-") {
@@ -172,7 +171,7 @@ fn check_text(beginning: &[u8], metadata: &Metadata) -> Result<(), String> {
     Ok(())
 }
 
-/// The lines with their numbers, and a remark on what is not shown.
+/// Numbered lines, with a note if there are more.
 fn lines(
     file: File,
     range: &LineRange,
@@ -206,22 +205,21 @@ fn lines(
         );
     }
     if shown.is_repaired {
-        let note = "bytes that are no UTF-8 are shown as \u{fffd}";
+        let note = "bytes that are not UTF-8 are shown as \u{fffd}";
         remark(&mut shown.text, note);
     }
     Ok(shown.text)
 }
 
-/// What is shown so far.
 struct Shown {
     text: String,
-    /// How many more characters there may be.
+    /// Remaining characters.
     left: usize,
     is_repaired: bool,
 }
 
 impl Shown {
-    /// Adds a line; `false` if it does not fit. The first one always does, as much of it as there is room for.
+    /// Adds a line; `false` if it does not fit. The first line is always added.
     fn add(&mut self, number: u64, mut line: Line<'_>) -> bool {
         let length = line.length;
         if number == 1

@@ -1,7 +1,7 @@
-//! Writing a file whole or not at all.
+//! Atomic file writes.
 //!
-//! What was there stays until all of the new contents are on the disk, and keeps its mode. Links are followed, so that
-//! a link stays one.
+//! The old contents stay until the new ones are on the disk, and the mode is preserved. Symlinks are followed, so a
+//! link stays a link.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
@@ -11,21 +11,21 @@ use switchboard::internal::files::check_regular;
 
 use super::files::reason;
 
-/// A file to write: where it really is, and how it is now.
+/// A file to write, with resolved symlinks.
 pub(super) struct Target {
     path: PathBuf,
-    /// `None` where there is no such file yet.
+    /// `None` if the file does not exist yet.
     pub(super) metadata: Option<Metadata>,
 }
 
 impl Target {
-    /// The file at that path. Nothing is changed yet.
+    /// Resolves the path and checks that it can be written. Changes nothing.
     pub(super) fn at(path: &Path) -> Result<Self, String> {
         match path.canonicalize() {
             Ok(path) => {
                 let metadata = path.metadata().map_err(|error| error.to_string())?;
                 check_regular(&metadata).map_err(|error| reason(&error))?;
-                // It may be in a folder that can be written without being writable itself.
+                // A read-only file could be replaced in a writable folder, so check the file itself.
                 let writable = OpenOptions::new().append(true).open(&path);
                 writable.map_err(|error| format!("it cannot be written: {error}"))?;
                 Ok(Self {
@@ -35,7 +35,7 @@ impl Target {
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if path.is_symlink() {
-                    return Err("it is a link to something that is not there".to_owned());
+                    return Err("it is a broken symlink".to_owned());
                 }
                 if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
                     return Err("it names a folder".to_owned());
@@ -49,7 +49,7 @@ impl Target {
         }
     }
 
-    /// Writes it, with the folders that it takes, and tells how it is now.
+    /// Writes the file, creates missing folders, and returns the new metadata.
     pub(super) fn write(&self, contents: &[u8]) -> io::Result<Metadata> {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         fs::create_dir_all(folder)?;
@@ -66,7 +66,7 @@ impl Target {
             use std::os::unix::fs::PermissionsExt as _;
             fs::Permissions::from_mode(0o666)
         };
-        // The system takes away from this what the user's mask says.
+        // The umask applies to this mode.
         #[cfg(unix)]
         builder.permissions(all);
         let mut file = builder.tempfile_in(folder)?;
@@ -80,7 +80,7 @@ impl Target {
     }
 }
 
-/// Whether a new file in its place would not be the same to others: it has other names, or another owner.
+/// Whether replacing the file would break hard links or change its owner.
 #[cfg(unix)]
 fn is_shared(metadata: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;

@@ -1,7 +1,7 @@
-//! What commands run in: their environment, and who ends them.
+//! Environment, supervisor and sandbox of shell commands.
 //!
-//! Commands are the user's own, so they see the user's environment, except for what only Switchboard itself has any
-//! business with: the keys of model providers, the tokens of servers, and secrets among our own variables. This module must not read the environment itself.
+//! Commands get the user's environment, without Switchboard's own secrets: keys of model providers, tokens of servers,
+//! and secret variables of ours. This module must not read the environment itself.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -11,7 +11,7 @@ use switchboard::internal::own_variables::is_own_secret;
 use switchboard::internal::sandbox::Policy;
 use switchboard::internal::transport::stdio::SupervisorCommand;
 
-/// What commands run in. Cheap to clone.
+/// Environment, supervisor and sandbox of commands. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Shell {
     pub(super) environment: Arc<[(OsString, OsString)]>,
@@ -20,7 +20,7 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// Commands see this environment, without the secrets of Switchboard itself.
+    /// Uses this environment, without Switchboard's own secrets.
     pub fn new(environment: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let environment = environment.into_iter();
         Self {
@@ -32,7 +32,7 @@ impl Shell {
         }
     }
 
-    /// Commands do not see these variables either, such as those with the tokens of servers.
+    /// Removes variables from the environment, such as those with tokens of servers.
     #[must_use]
     pub fn without<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         let names: Vec<&str> = names.into_iter().collect();
@@ -42,15 +42,15 @@ impl Shell {
         self
     }
 
-    /// Commands run under a supervisor, which ends whatever they leave behind. Without one, what leaves its process group
-    /// is found by a mark in its environment, where the system lets that be seen.
+    /// Runs commands under a supervisor, which kills all processes that they leave behind. Without one, processes
+    /// outside the process group are found by a marker in their environment, on systems that expose it.
     #[must_use]
     pub fn supervised_by(mut self, supervisor: Option<SupervisorCommand>) -> Self {
         self.supervisor = supervisor;
         self
     }
 
-    /// Commands run in this sandbox, which needs a supervisor. One that cannot be kept is an error of every command.
+    /// Runs commands in a sandbox; requires a supervisor. If the sandbox cannot be set up, every command fails.
     #[must_use]
     pub fn confined_to(mut self, sandbox: Option<Policy>) -> Self {
         self.sandbox = sandbox;
@@ -58,7 +58,7 @@ impl Shell {
     }
 }
 
-/// Values may be secrets of the user, so their number has to do.
+/// Values may be secrets, so only their number is shown.
 impl fmt::Debug for Shell {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter

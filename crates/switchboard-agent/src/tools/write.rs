@@ -1,7 +1,7 @@
-//! The tool `Write`: a file with these contents, new or in place of another.
+//! The `Write` tool: creates or replaces a file.
 //!
-//! A file that is there is only replaced if the session has read it and nobody has changed it since: a model that
-//! writes over what it has not seen loses somebody's work.
+//! An existing file is replaced only if the session has read it and it has not changed since: otherwise the model could
+//! overwrite contents that it has not seen.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,14 +19,13 @@ use super::replace::Target;
 use super::{LocalContext, LocalOutput, LocalTool};
 use crate::message::ToolDefinition;
 
-/// A larger file that is replaced is not shown as a difference.
+/// Maximum size of a replaced file for a diff.
 const MAX_COMPARED: u64 = 4 * 1024 * 1024;
 
 const DESCRIPTION: &str = "Write a whole file, with the folders it needs. A file that exists must have been read with Read before. To change a part of a file use Edit.";
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"file_path":{"type":"string","description":"Path, absolute or from the workspace"},"content":{"type":"string","description":"The whole contents"}},"required":["file_path","content"],"additionalProperties":false}"#;
 
-/// The tool.
 pub(super) struct Write {
     known: Arc<Known>,
     previewed: Previewed,
@@ -82,7 +81,7 @@ impl LocalTool for Write {
             let name = shown(&path, &context.workspace);
             let known = Arc::clone(&self.known);
             let shown = self.previewed.take(raw);
-            // A file is written whole or not at all, so there is nothing to look out for meanwhile.
+            // Writes are atomic, so there is nothing to cancel.
             let output = blocking(move |_| {
                 write(&path, &name, &wanted.content, &known, shown.as_ref()).unwrap_or_else(
                     |reason| LocalOutput::error(format!("{name} is not written: {reason}")),
@@ -95,7 +94,7 @@ impl LocalTool for Write {
     }
 }
 
-/// What writing it will change, and how the file is now.
+/// Returns the preview, and the current state of the file.
 fn preview(path: &Path, name: &str, content: &str, known: &Known) -> (Preview, FileState) {
     const COVERS: &[&str] = &["content"];
     let state = FileState::of(path);
@@ -131,7 +130,6 @@ fn preview(path: &Path, name: &str, content: &str, known: &Known) -> (Preview, F
     (preview, state)
 }
 
-/// Whether a file that is there may be replaced.
 fn may_replace(path: &Path, target: &Target, known: &Known) -> Result<(), String> {
     let Some(metadata) = &target.metadata else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! One answer of the model: asked for, told as it streams, and tidied.
+//! Requests one answer of the model, streams it as events, and normalises it.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -17,13 +17,13 @@ use crate::record::Entry;
 use crate::session::SessionError;
 
 impl Turn<'_> {
-    /// Asks for one answer, with a shorter conversation where it has grown too long.
+    /// Requests an answer, after compacting the conversation if it is too long.
     pub(super) async fn ask(&mut self) -> Result<ModelReply, SessionError> {
         let provider = self.context.provider();
         let limit = compact::limit(provider.model());
         let overhead = self.overhead();
         let tokens = self.state.journal.conversation().tokens(overhead);
-        // Where the tools alone fill the window, a shorter conversation is of no use.
+        // Compaction does not help if the tools alone fill the window.
         let can_gain = tokens.saturating_sub(overhead.0) > limit / 4;
         if tokens > limit && can_gain {
             self.compact(&*provider, 0).await?;
@@ -45,7 +45,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Puts a summary in the place of older messages. The harder, the fewer stay; `false` if there is nothing to gain.
+    /// Replaces older messages by a summary. Fewer messages stay with higher `hardness`; `false` if there is nothing to
+    /// gain.
     pub(super) async fn compact(
         &mut self,
         provider: &dyn Provider,
@@ -118,25 +119,25 @@ impl Turn<'_> {
                     self.emitter.tell(event).await;
                 }
                 Chunk::End(answer) => return Ok(answer),
-                // The whole call comes with the end.
+                // The complete call is part of the final chunk.
                 _ => {}
             }
         }
         Err(ProviderError::new(
             &model.provider,
             ProviderErrorKind::Broken,
-            "the answer has no end",
+            "the answer is incomplete",
         ))
     }
 
-    /// What every request has besides the conversation.
+    /// Tokens of the system prompt and the tools.
     fn overhead(&self) -> Tokens {
         let header = self.state.journal.conversation().header();
         let system = header.map_or_else(Tokens::default, |header| Tokens::of(&header.system));
         system + self.state.view.tokens()
     }
 
-    /// An answer that can stand in a conversation: nothing empty in it, and every call with an id of its own.
+    /// Removes empty parts, and gives every call a unique id.
     pub(super) fn tidied(&self, message: Message) -> Message {
         let conversation = self.state.journal.conversation();
         let mut taken: HashSet<String> = HashSet::new();
@@ -164,7 +165,7 @@ impl Turn<'_> {
     }
 }
 
-/// The messages as this model can take them: without pictures, if it cannot see.
+/// Replaces images by notes if the model does not support them.
 fn for_model<'m>(messages: &'m [Message], model: &Model) -> Cow<'m, [Message]> {
     let has_image = |part: &Part| match part {
         Part::Image(_) => true,

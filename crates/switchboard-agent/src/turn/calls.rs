@@ -1,4 +1,4 @@
-//! The calls of one answer: those that change nothing side by side, the others one after the other.
+//! Runs the tool calls of one answer: read-only calls in parallel, others one at a time.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,27 +22,24 @@ use crate::provider::Usage;
 use crate::record::Entry;
 use crate::session::SessionError;
 
-/// How many calls run side by side.
+/// Maximum number of parallel calls.
 const MAX_AT_ONCE: usize = 8;
 
-/// Makes the calls of a turn.
 struct Caller<'a> {
     context: &'a Arc<AgentContext>,
     emitter: Emitter,
     budget: Arc<Budget>,
-    /// What a sub-agent has cost. It is a call that runs alone, so it is clear whose this is.
+    /// Usage of a sub-agent. `Agent` calls run alone, so it belongs to the current call.
     spent: Arc<Mutex<Usage>>,
 }
 
-/// A call that may be made.
 type Ready<'c> = (&'c ToolCall, Prepared);
 
-/// A call that has ended.
 struct Ended {
     call: ToolCall,
-    /// The tool on its server; `None` for others.
+    /// `None` for built-in and unknown tools.
     reference: Option<ToolRef>,
-    /// The result as a server sent it.
+    /// The result as sent by the server.
     result: Option<SharedJson>,
     arguments: Option<Box<RawValue>>,
     answered: Answered,
@@ -50,14 +47,14 @@ struct Ended {
 }
 
 impl Turn<'_> {
-    /// Makes the calls of an answer. Their results are recorded as they come.
+    /// Runs the calls of an answer and records the results as they arrive.
     pub(super) async fn make(
         &mut self,
         calls: &[ToolCall],
         is_cut_off: bool,
     ) -> Result<(), SessionError> {
         let mut rest = calls;
-        // Not all at once: what the first calls change may matter to the later ones.
+        // Prepare lazily: earlier calls may affect later ones.
         let mut next = self.prepared(&mut rest, is_cut_off);
         while let Some(first) = next.take() {
             next = self.prepared(&mut rest, is_cut_off);
@@ -73,7 +70,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// The next call of an answer. The last one may have been cut off with it.
+    /// Prepares the next call. The last one may be incomplete if the answer was cut off.
     fn prepared<'c>(&self, rest: &mut &'c [ToolCall], is_cut_off: bool) -> Option<Ready<'c>> {
         let (call, others) = rest.split_first()?;
         *rest = others;
@@ -85,7 +82,7 @@ impl Turn<'_> {
         Some((call, prepared))
     }
 
-    /// Says of calls that they are not made, because there is nothing left to make them with.
+    /// Records an error result for each call, because the budget is used up.
     pub(super) async fn leave_out(
         &mut self,
         calls: &[ToolCall],
@@ -181,9 +178,9 @@ impl Caller<'_> {
             let started = Instant::now();
             let work = self.answer(&call, prepared);
             let running = self.with_signs_of_life(&call.id, started, work);
-            // While a person thinks, the call does nothing.
+            // The time in which the user decides about a permission prompt does not count.
             let (mut answered, elapsed) = working_time(running).await;
-            // A tool that came with a server that was not there before is known only now.
+            // The server may have connected during the call, so its tool is known only now.
             if let Some(outcome) = answered.outcome.take()
                 && let Some(tool) = outcome.tool.reference()
             {
@@ -212,7 +209,7 @@ impl Caller<'_> {
             }
         };
         if !prepared.is_built_in && self.context.calls.may_reach(&prepared.name) {
-            // What a model knows without having been told of it becomes part of what it is told of.
+            // A tool called without being listed is added to the view.
             self.context.found.add([prepared.name.clone()]);
         }
         let sub_agent = SubAgent {
@@ -229,7 +226,7 @@ impl Caller<'_> {
         calling.await
     }
 
-    /// Tells now and then that a call is still running, however silent its tool is.
+    /// Emits progress periodically, even if the tool itself reports none.
     async fn with_signs_of_life<T>(
         &self,
         call: &str,
@@ -265,7 +262,7 @@ impl Caller<'_> {
         Arc::new(move |progress: Progress| {
             emitter.hint(SessionEvent::CallProgress {
                 id: id.clone(),
-                // Built-in tools only say what they are doing.
+                // Built-in tools report only a message.
                 progress: (!is_built_in).then_some(progress.progress),
                 total: progress.total,
                 message: progress.message,
@@ -278,12 +275,12 @@ impl Caller<'_> {
 const CUT_OFF: &str = "The call was cut off, because the answer reached its limit, and was not run. Write it again in \
                        smaller parts.";
 
-/// Whether the arguments of a call end before their time.
+/// Whether the arguments are cut off.
 fn is_incomplete(call: &ToolCall) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(&call.arguments).is_err()
 }
 
-/// The server and the tool of a call, as events name them.
+/// Server and tool of a call, for events.
 fn named(reference: Option<&ToolRef>, call: &ToolCall) -> (Option<String>, String) {
     match reference {
         Some(reference) => (

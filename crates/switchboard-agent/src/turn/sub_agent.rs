@@ -1,4 +1,4 @@
-//! `Agent` as a tool of one call: a turn of another agent, on the same host and from the same budget.
+//! Runs an `Agent` call: a turn of a sub-agent, on the same host and with the same budget.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,14 +16,14 @@ use crate::session::Prompt;
 use crate::tools::agent::{Task, tool_definition};
 use crate::tools::{LocalContext, LocalOutput, LocalTool};
 
-/// The tool `Agent`, for one call of the turn that it is part of.
+/// The `Agent` tool, bound to one call.
 pub(super) struct SubAgent {
-    /// The agent that gives the task.
+    /// Context of the calling agent.
     pub(super) parent: Arc<AgentContext>,
-    /// Emits events as the work of the call.
+    /// Marks events as those of the call.
     pub(super) emitter: Emitter,
     pub(super) budget: Arc<Budget>,
-    /// What the sub-agent has cost is added here.
+    /// Receives the usage of the sub-agent.
     pub(super) spent: Arc<Mutex<Usage>>,
 }
 
@@ -55,7 +55,7 @@ impl LocalTool for SubAgent {
             *self.spent.lock().unwrap_or_else(PoisonError::into_inner) +=
                 state.journal.conversation().usage();
             match reply {
-                Err(error) => LocalOutput::error(format!("the agent could not go on: {error}")),
+                Err(error) => LocalOutput::error(format!("the agent failed: {error}")),
                 Ok(reply) if reply.reason == EndReason::Done => LocalOutput::text(reply.response),
                 Ok(reply) => {
                     let why = match reply.reason {

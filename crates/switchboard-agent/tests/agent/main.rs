@@ -1,4 +1,4 @@
-//! The agent with a scripted model and servers in this process.
+//! Tests of the agent with a scripted model and in-process servers.
 
 #![expect(
     clippy::expect_used,

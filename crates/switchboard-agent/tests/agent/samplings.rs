@@ -1,4 +1,4 @@
-//! Servers that ask the agent's model.
+//! Tests of sampling requests by servers.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use switchboard_protocol::types::{decode, encode};
 
 use crate::support::*;
 
-/// Somebody who answers like this, and notes what was asked.
+/// Consent handler with a fixed decision; records the requests.
 struct Person(bool, Mutex<Vec<(String, usize)>>);
 
 impl Consent for Person {
@@ -33,7 +33,7 @@ fn question(max_tokens: u64) -> Value {
     })
 }
 
-/// Asks, and gives what the server gets.
+/// Sends a request and returns the server's response.
 async fn ask(sampler: &Sampler, question: &Value) -> Result<Value, String> {
     let raw = serde_json::value::to_raw_value(question).expect("JSON");
     let params = decode(&raw).expect("a question");
@@ -90,11 +90,11 @@ async fn no_is_no_and_a_budget_ends() {
     )
     .await;
     let refused = Sampler::new(shared(), 1_000).asking(person(false));
-    check(&refused, &question(10), Err("the user said no")).await;
+    check(&refused, &question(10), Err("the user declined")).await;
     let agreed = Sampler::new(shared(), 30).asking(person(true));
-    let used_up = "the budget for questions of servers is used up";
+    let used_up = "the token budget for sampling is used up";
     check(&agreed, &question(1_000), Err(used_up)).await;
-    // Eleven tokens were counted; a failure costs nothing.
+    // Eleven tokens were counted; failures cost nothing.
     check(&agreed, &question(10), Ok(())).await;
     check(&agreed, &question(10), Err("scripted: as scripted")).await;
     check(&agreed, &question(10), Ok(())).await;

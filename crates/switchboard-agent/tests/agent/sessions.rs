@@ -1,4 +1,4 @@
-//! What is kept of sessions: resumed, listed, deleted, interrupted, used twice.
+//! Tests of stored sessions: resumed, listed, deleted, interrupted, used by two processes.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn memory() -> Arc<dyn Store> {
     Arc::new(MemoryStore::new())
 }
 
-/// Runs a turn until something happens, and drops it there.
+/// Runs a turn until a matching event, then drops it.
 async fn until(session: &Session, prompt: &str, wanted: impl Fn(&SessionEvent) -> bool) {
     let mut events = session.stream(prompt);
     while let Some(event) = events.next().await {
@@ -142,7 +142,7 @@ async fn an_interrupted_turn_leaves_a_session_that_goes_on() {
     let session = agent.session(workspace());
     let is_half = |event: &SessionEvent| matches!(event, SessionEvent::CallProgress { .. });
     until(&session, "wait", is_half).await;
-    // Another process that resumes it sees the same, whether or not this one goes on.
+    // Another process that resumes the session sees the same state.
     let elsewhere = agent.resume(session.id()).await.expect("a session");
     assert_eq!(elsewhere.messages().await, session.messages().await);
 
@@ -205,12 +205,12 @@ async fn an_interrupted_call_is_called_off_and_leaves_nothing_behind() {
     session.send("hi").await.expect("a reply");
     let metrics = tokio::runtime::Handle::current().metrics();
     let tasks = metrics.num_alive_tasks();
-    // The server may have a request of its own open, by which it tells of changes.
+    // The server may have its own open request, for change notifications.
     let in_flight = options.host.in_flight(&"bench".into());
     let is_half = |event: &SessionEvent| matches!(event, SessionEvent::CallProgress { .. });
     until(&session, "wait", is_half).await;
     assert_eq!(options.host.in_flight(&"bench".into()), in_flight);
-    // The server is told in a message, so it takes a moment.
+    // Cancellation is a message to the server, so it takes a moment.
     while bench.running.load(std::sync::atomic::Ordering::SeqCst) > 0
         || metrics.num_alive_tasks() > tasks
     {
@@ -226,7 +226,7 @@ async fn an_interrupted_call_is_called_off_and_leaves_nothing_behind() {
     );
 }
 
-/// The records of sessions, in order.
+/// All entry records, in order.
 async fn records(store: &dyn Store) -> Vec<(Key, Record)> {
     let listing = store.list(ENTRIES, None).await.expect("a list");
     let mut records = Vec::new();
@@ -323,6 +323,6 @@ async fn entries_larger_than_a_record_are_kept_whole() {
     session.send(prompt).await.expect("a reply");
     session.send("and?").await.expect("a reply");
     let resumed = agent.resume(session.id()).await.expect("a session");
-    // Not compared with assert_eq, which would print them.
+    // Not `assert_eq!`, which would print the contents.
     assert!(resumed.messages().await == session.messages().await);
 }

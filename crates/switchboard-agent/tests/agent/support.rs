@@ -1,4 +1,4 @@
-//! A model that does what a script says, a server whose tools can be changed, and an agent of the two.
+//! Test support: a scripted model, a server with changeable tools, and an agent that uses both.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ use switchboard_protocol::types::tool::{
 use switchboard_protocol::types::{IntoOwned as _, Raw, RawObject};
 use tokio::sync::Semaphore;
 
-/// What stands first in every view.
+/// First tools of every view.
 pub(crate) const BUILT_INS: [&str; 9] = [
     "Bash",
     "Read",
@@ -45,7 +45,7 @@ pub(crate) const BUILT_INS: [&str; 9] = [
     "ReadMcpResource",
 ];
 
-/// What the model was asked.
+/// A recorded request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Asked {
     pub(crate) system: String,
@@ -58,7 +58,7 @@ impl Asked {
         self.tools.iter().map(|tool| tool.name.as_str()).collect()
     }
 
-    /// Everything in the order in which a provider reads it.
+    /// All texts in the order in which a provider caches them.
     pub(crate) fn flattened(&self) -> Vec<String> {
         let mut flat = vec![self.system.clone()];
         flat.extend(self.tools.iter().map(|tool| format!("{tool:?}")));
@@ -73,7 +73,7 @@ impl Asked {
         flat
     }
 
-    /// The results in the last message, as texts, with a mark for errors.
+    /// Text and error flag of each result in the last message.
     pub(crate) fn results(&self) -> Vec<(String, bool)> {
         results_of(
             self.messages
@@ -100,20 +100,19 @@ pub(crate) fn text_of(result: &ToolResult) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// What the model does when it is asked.
+/// Reaction of the model to a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Answer(ModelReply),
     Fail(ProviderErrorKind),
-    /// It says this, and no more.
+    /// Streams this text, then hangs.
     Hang(String),
-    /// It ends without an end.
+    /// The stream ends without a final chunk.
     Cut,
 }
 
 type Mind = Box<dyn Fn(&Asked, usize) -> Step + Send + Sync>;
 
-/// The model.
 pub(crate) struct Scripted {
     pub(crate) model: Model,
     mind: Mind,
@@ -121,7 +120,7 @@ pub(crate) struct Scripted {
 }
 
 impl Scripted {
-    /// One that makes up its mind when it is asked.
+    /// A model that computes its answers.
     pub(crate) fn thinking(
         model: Model,
         mind: impl Fn(&Asked, usize) -> Step + Send + Sync + 'static,
@@ -133,7 +132,7 @@ impl Scripted {
         })
     }
 
-    /// One that does these things, one after the other.
+    /// A model that plays back these steps.
     pub(crate) fn new(steps: impl IntoIterator<Item = Step>) -> Arc<Self> {
         Self::of(model(), steps)
     }
@@ -251,7 +250,7 @@ pub(crate) fn calls(parts: Vec<Part>) -> Step {
     answer(parts, Stop::Calls)
 }
 
-/// An answer of a model that does not count tokens.
+/// An answer without token counts.
 pub(crate) fn uncounted(parts: Vec<Part>) -> Step {
     match answer(parts, Stop::Done) {
         Step::Answer(answer) => Step::Answer(ModelReply {
@@ -268,14 +267,14 @@ pub(crate) struct Bench {
     pub(crate) tools: Mutex<Vec<Tool<'static>>>,
     pub(crate) instructions: Option<String>,
     pub(crate) changes: Changes,
-    /// What was called, in order.
+    /// Called tools, in order.
     pub(crate) called: Mutex<Vec<String>>,
-    /// How many calls are under way, and the most there ever were.
+    /// Number of running calls, and its maximum.
     pub(crate) running: AtomicUsize,
     pub(crate) most_running: AtomicUsize,
-    /// `look` waits until so many have begun.
+    /// `look` waits until this many calls have started.
     pub(crate) together: Option<Arc<tokio::sync::Barrier>>,
-    /// `wait` takes one from here, which nobody puts there.
+    /// `wait` blocks on it; no permit is ever added.
     pub(crate) gate: Option<Arc<Semaphore>>,
 }
 
@@ -425,12 +424,12 @@ pub(crate) fn spec(name: &str, service: &Arc<Bench>) -> ServerSpec {
     spec
 }
 
-/// A host with a permission gate. Everything is allowed; what `bench` says of its tools is believed.
+/// A host with a permission gate that allows everything and trusts the annotations of `bench`.
 pub(crate) fn supervised_host() -> Host {
     host_of(Desired::default())
 }
 
-/// The same with these servers, none of them started.
+/// The same host with these servers, not started.
 pub(crate) fn host_of(desired: Desired) -> Host {
     let policy = Policy {
         default: Permission::Allow,
@@ -442,7 +441,7 @@ pub(crate) fn host_of(desired: Desired) -> Host {
     host_with(engine, desired)
 }
 
-/// A host with these servers and a permission gate that goes by these rules.
+/// A host with these servers and a permission gate with these rules.
 pub(crate) fn host_with(engine: Engine, desired: Desired) -> Host {
     Host::with_options(HostOptions {
         gate: Arc::new(PermissionGate::new(engine)),
@@ -460,7 +459,7 @@ pub(crate) fn options_with(provider: &Arc<Scripted>, desired: Desired) -> AgentO
     AgentOptions::new(host_of(desired), provider)
 }
 
-/// A session with a server `bench`.
+/// A session with the server `bench`.
 pub(crate) fn session_with(provider: &Arc<Scripted>, bench: &Arc<Bench>) -> Session {
     let options = options(provider, vec![spec("bench", bench)]);
     Agent::new(options).session(workspace())
@@ -474,14 +473,14 @@ pub(crate) fn workspace() -> PathBuf {
     PathBuf::from("/workspace")
 }
 
-/// All events of a turn that ends well.
+/// All events of a turn that succeeds.
 pub(crate) async fn events(session: &Session, prompt: &str) -> Vec<SessionEvent> {
     let events: Vec<Result<SessionEvent, SessionError>> = session.stream(prompt).collect().await;
     let events = events.into_iter().map(|event| event.expect("no error"));
     events.collect()
 }
 
-/// The names of events, in order.
+/// Names of the events, in order.
 pub(crate) fn kinds(events: &[SessionEvent]) -> Vec<String> {
     let kind = |event| {
         let value = serde_json::to_value(event).expect("JSON");

@@ -1,4 +1,4 @@
-//! Turns: what the model is asked, what is called, what it gets back.
+//! Tests of turns: requests to the model, tool calls and their results.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -189,7 +189,7 @@ async fn calls_that_change_nothing_run_side_by_side_and_the_others_in_order() {
         says("done"),
     ]);
     let bench = Arc::new(Bench {
-        // They would wait for ever if they did not run at the same time.
+        // They would wait forever if they did not run in parallel.
         together: Some(Arc::new(tokio::sync::Barrier::new(3))),
         ..Bench::new()
     });

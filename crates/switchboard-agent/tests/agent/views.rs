@@ -1,4 +1,4 @@
-//! The tools that a model is told of: when they are searched for, and that requests begin like the one before.
+//! Tests of the tool list: when search is used, and that requests share their prefix with the previous one.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use switchboard_protocol::types::tool::Tool;
 
 use crate::support::*;
 
-/// Tools whose definitions come to about this many tokens each: 2.5 characters make one.
+/// Tools whose definitions take about this many tokens each, at 2.5 characters per token.
 fn tools_of(count: usize, tokens: usize) -> Vec<Tool<'static>> {
     let tools = (0..count).map(|number| {
         let words = format!("Sorts parcels of kind {number} ");
@@ -143,7 +143,7 @@ async fn found_tools_join_at_the_end_and_can_be_called() {
             "mcp__bench__sort_007",
             json!({"text": "a"}),
         )]),
-        // It remembers a name that it was not told of.
+        // It calls a tool that was not listed.
         calls(vec![call(
             "3",
             "mcp__bench__sort_003",
@@ -169,7 +169,7 @@ async fn found_tools_join_at_the_end_and_can_be_called() {
     assert_eq!(asked[2].tool_names(), found);
     let known = [&found[..], &["mcp__bench__sort_003"]].concat();
     assert_eq!(asked[3].tool_names(), known);
-    // They are still there when the session is resumed.
+    // They are still listed after the session is resumed.
     let mut options = crate::support::options(&provider, vec![spec("bench", &bench)]);
     options.store = store;
     let resumed = Agent::new(options)
@@ -236,7 +236,7 @@ async fn a_search_that_begins_in_mid_session_stands_where_it_began() {
     );
 }
 
-/// How many of the first texts of two requests are the same.
+/// Number of leading texts that two requests share.
 fn common(before: &Asked, after: &Asked) -> usize {
     let (before, after) = (before.flattened(), after.flattened());
     before
@@ -246,7 +246,7 @@ fn common(before: &Asked, after: &Asked) -> usize {
         .count()
 }
 
-/// Waits until the host's catalogue has that many tools.
+/// Waits until the host's catalog has this many tools.
 async fn until_tools(options: &AgentOptions, count: usize) {
     let mut events = options.host.events();
     while options.host.catalog().len() != count {
@@ -277,15 +277,15 @@ async fn over_thirty_turns_requests_begin_like_the_one_before() {
             ..Bench::with(vec![tool("zulu", true), tool("alpha", true)])
         })
     };
-    // Turns before which a tool was removed by its server, or a server by a person.
+    // Turns before which a tool was removed by its server, or a server by the user.
     let mut removals = Vec::new();
     for turn in 0..30 {
         match turn {
             3 | 24 => add(&session, "guest", &guest("guest")).await,
-            // A server that comes after another though its name stands before.
+            // A server that joins later but sorts before the others.
             6 => add(&session, "ant", &guest("ant")).await,
             9 => {
-                // It is away and comes back, with nobody having taken it away.
+                // A restart, which does not remove the server.
                 assert!(options.host.restart(&"guest".into()).await);
                 options.host.settled().await;
             }
@@ -321,7 +321,7 @@ async fn over_thirty_turns_requests_begin_like_the_one_before() {
             let whole = pair[0].flattened().len();
             let tools = 1 + pair[0].tools.len();
             let is_removal = first_of_turn && removals.contains(&turn);
-            // Tools that are added break what follows them; the tools themselves stay as they were.
+            // Added tools invalidate the cache after them; the previous tools stay unchanged.
             let expected = if is_removal {
                 1
             } else if pair[0].tools == pair[1].tools {
@@ -352,7 +352,7 @@ async fn over_thirty_turns_requests_begin_like_the_one_before() {
             "mcp__guest__zulu",
         ]
     );
-    // Those that joined were introduced in the conversation, once each.
+    // Each server that joined was introduced once in the conversation.
     let texts: Vec<String> = last
         .messages
         .iter()
@@ -446,7 +446,7 @@ async fn servers_are_connected_with_the_first_message_and_failures_told() {
         panic!("it ends, {seen:?}");
     };
     assert_eq!(names(&reply.failed_servers), failed);
-    // Later turns start nothing, so they tell nothing of it.
+    // Later turns start no servers, so they emit no startup events.
     let later = events(&session, "again").await;
     let is_startup = |event: &SessionEvent| matches!(event, SessionEvent::StartupComplete { .. });
     assert!(!later.iter().any(is_startup), "{later:?}");

@@ -1,4 +1,4 @@
-//! Sub-agents, built-in tools, compaction.
+//! Tests of sub-agents, built-in tools and compaction.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -19,7 +19,7 @@ use switchboard_config::policy::HookEvent;
 
 use crate::support::*;
 
-/// A built-in tool that notes what it is called with.
+/// A built-in tool that records its arguments.
 #[derive(Default)]
 struct Note(Mutex<Vec<String>>);
 
@@ -53,7 +53,6 @@ impl LocalTool for Note {
     }
 }
 
-/// A server `bench` and no other.
 fn with_bench() -> Desired {
     vec![spec("bench", &Arc::new(Bench::new()))].into()
 }
@@ -364,7 +363,7 @@ async fn a_conversation_that_the_model_finds_too_long_is_made_shorter() {
         let resumed = agent.resume(session.id()).await.expect("a session");
         assert_eq!(resumed.messages().await, session.messages().await);
     }
-    // One message alone cannot be made shorter.
+    // A single message cannot be compacted.
     let provider = Scripted::new([Step::Fail(ProviderErrorKind::TooLong)]);
     let error = session(&provider)
         .send("long")
@@ -451,7 +450,7 @@ async fn what_a_program_may_call_unasked_its_model_may_not() {
         says("done"),
     ]);
     let (mut options, note) = with_note(&provider);
-    // A host as a program gets it: its own calls need no consent.
+    // A host with the defaults for embedders: its own calls need no consent.
     options.host = switchboard::Host::new();
     let session = Agent::new(options).session(workspace());
     session.send("note").await.expect("a reply");

@@ -1,5 +1,5 @@
-//! Conversations written by hand, each a file of its own, played in both wire formats with a model that says what the
-//! file says. What the agent asks is compared whole, as far as `render` says.
+//! Snapshot tests of conversations: each `.toml` file scripts a model and is played in both wire formats. The requests
+//! are compared as rendered by `render`.
 
 #![expect(
     clippy::expect_used,
@@ -29,7 +29,7 @@ async fn every_conversation_goes_as_written() {
     let mut failed = Vec::new();
     for file in files {
         let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
-        // Each in a task of its own, so that all that go wrong are told.
+        // Each in its own task, so that all failures are reported.
         if tokio::spawn(check(name.clone(), file)).await.is_err() {
             failed.push(name);
         }
@@ -61,7 +61,7 @@ async fn check(name: String, file: PathBuf) {
     settings.bind(|| insta::assert_snapshot!(name, rendered));
 }
 
-/// Calls that run side by side end in any order: of each group of them, first the beginnings, then the ends.
+/// Parallel calls end in any order: sorts each group into starts, then ends.
 fn in_order(told: &mut [String]) {
     let is_end = |line: &String| line.ends_with(" ended") || line.ends_with(" failed");
     let mut start = 0;
@@ -76,7 +76,7 @@ fn in_order(told: &mut [String]) {
         open = if is_end(line) { open - 1 } else { open + 1 };
         if open == 0 {
             told[start..=place].sort_by_key(|line| {
-                // Beginnings keep their order.
+                // Starts keep their order.
                 let name = is_end(line).then(|| (line.len(), line.clone()));
                 (is_end(line), name)
             });

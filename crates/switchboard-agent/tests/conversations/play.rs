@@ -1,4 +1,4 @@
-//! Plays a conversation.
+//! Plays a scripted conversation with a real agent.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -34,24 +34,23 @@ use tokio::time::timeout;
 use crate::script::{Conversation, Meanwhile, Options, Server, Then, When, WholePrompt};
 use crate::servers;
 
-/// How long anything may take. It is only ever used up by a conversation that fails.
+/// Timeout of every step; reached only by failing conversations.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One for all: reading what the machine trusts takes its time.
+/// Shared, because loading the system's certificates is slow.
 static CLIENT: LazyLock<HttpClient> =
     LazyLock::new(|| HttpClient::new(HttpSettings::default()).unwrap());
 
-/// What came of a conversation.
+/// Result of a conversation.
 pub(crate) struct Played {
-    /// What the model was asked.
+    /// Requests to the model.
     pub(crate) requests: Vec<Recorded>,
-    /// What a person was told.
+    /// Output for the user.
     pub(crate) told: Vec<String>,
-    /// Places that differ from run to run, and what stands for them.
+    /// Texts that differ from run to run, with their placeholders.
     pub(crate) places: Vec<(String, String)>,
 }
 
-/// Plays it in one wire format.
 pub(crate) async fn play(name: &str, conversation: &Conversation, wire: Wire) -> Played {
     let playing = Playing::start(conversation, wire).await;
     let told = timeout(PATIENCE, playing.run(conversation)).await;
@@ -258,7 +257,7 @@ impl Playing {
         }
     }
 
-    /// Changes the tools of a server and waits until the host knows.
+    /// Changes the tools of a server and waits until the host has noticed.
     async fn change(&self, server: &str, script: &Script, tool: &str, is_there: bool) {
         self.server(server).control.change_tools(script);
         let name = format!("mcp__{server}__{tool}");
@@ -290,7 +289,7 @@ impl Options {
     }
 }
 
-/// What a person is told, in a line; nothing of what differs from run to run.
+/// Renders an event as a line, without what differs from run to run.
 fn tell(event: Result<SessionEvent, SessionError>) -> Option<String> {
     Some(match event {
         Err(error) => {
@@ -335,7 +334,7 @@ fn tell(event: Result<SessionEvent, SessionError>) -> Option<String> {
             reply.usage.input,
             reply.usage.output
         ),
-        // Thoughts and progress come when they come.
+        // Reasoning and progress arrive in any order.
         Ok(_) => return None,
     })
 }
@@ -436,7 +435,7 @@ async fn provider(model: &ScriptedModel, wire: Wire, options: &Options) -> Arc<d
     Arc::new(Described { provider, model })
 }
 
-/// A provider of which something else is said than what is known: the same in both formats.
+/// A provider with overridden model properties, the same in both formats.
 #[derive(Debug)]
 struct Described {
     provider: Arc<dyn Provider>,

@@ -1,8 +1,8 @@
-//! What was asked, so that it can be read and compared.
+//! Renders recorded requests for snapshots.
 //!
-//! Nothing is said twice: of each request what is new since the one before. Definitions of tools and the part of the
-//! system prompt that is always the same are compared where the file asks for it, so that a change of words does not change
-//! everything; elsewhere tools are given by name. Long texts are given by a hash, by which a change is seen.
+//! Each request shows only what is new since the previous one. Tool definitions and the fixed part of the system prompt
+//! are compared only if the file asks for it, so that rewording them does not change every snapshot; otherwise tools
+//! are listed by name. Long texts are represented by a hash.
 
 use std::fmt::Write as _;
 
@@ -11,9 +11,9 @@ use switchboard_test::model::{Recorded, Wire};
 
 use crate::play::Played;
 
-/// The longest text that is given whole.
+/// Maximum length of a text shown in full.
 const LONGEST: usize = 600;
-/// How much is shown of the beginning and the end of a longer one.
+/// Characters shown of the beginning and end of a longer text.
 const SHOWN: usize = 120;
 
 pub(crate) fn render(wire: Wire, played: &Played, shows_tools: bool) -> String {
@@ -28,15 +28,14 @@ pub(crate) fn render(wire: Wire, played: &Played, shows_tools: bool) -> String {
     text
 }
 
-/// A request, taken apart.
 #[derive(Default)]
 struct Request {
-    /// What stands beside the lists: the model, limits.
+    /// Other fields: the model, limits.
     rest: String,
     tools: Vec<(String, String)>,
     system: String,
     messages: Vec<String>,
-    /// Where cache marks stand.
+    /// Positions of cache breakpoints.
     marks: Vec<String>,
 }
 
@@ -92,7 +91,7 @@ impl Request {
         request
     }
 
-    /// Takes a cache mark off and notes where it was.
+    /// Removes a cache breakpoint and records its position.
     fn unmark(&mut self, value: &mut Value, place: &str) {
         let fields = value.as_object_mut().expect("an object");
         if fields.remove("cache_control").is_some() {
@@ -160,7 +159,7 @@ impl Request {
     }
 }
 
-/// Puts what differs from run to run in order, and makes long texts short.
+/// Replaces what differs from run to run, and shortens long texts.
 fn shorten(value: &mut Value, places: &[(String, String)]) {
     match value {
         Value::String(text) => {
@@ -185,7 +184,7 @@ fn shorten(value: &mut Value, places: &[(String, String)]) {
     }
 }
 
-/// The names of files with outputs end in random letters.
+/// Names of output files end in random letters.
 fn without_chance(text: &str) -> String {
     let (prefix, suffix) = ("/spill/output-", ".txt");
     let Some((before, rest)) = text.split_once(prefix) else {

@@ -1,4 +1,4 @@
-//! What a file says.
+//! File format of scripted conversations.
 
 use std::collections::BTreeMap;
 
@@ -7,33 +7,32 @@ use serde_json::Value;
 use switchboard_test::model::Turn;
 use switchboard_test::scripted::Script;
 
-/// A conversation.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Conversation {
-    /// What it shows.
+    /// Purpose of the test.
     pub(crate) about: String,
-    /// Whether tools of servers are shown as the model is told of them, and not only by a hash.
+    /// Whether to show definitions of server tools in full instead of hashes.
     #[serde(default)]
     pub(crate) shows_tools: bool,
     #[serde(default)]
     pub(crate) options: Options,
-    /// Files in the folder that the session works in.
+    /// Files in the workspace.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, String>,
-    /// Servers: those of `servers.rs` by name, or whole scripts.
+    /// Names of servers in `servers.rs`, or complete scripts.
     #[serde(default)]
     pub(crate) servers: Vec<Server>,
-    /// Permission rules, as a configuration file has them.
+    /// Permission rules, in the format of configuration files.
     #[serde(default)]
     pub(crate) rules: String,
     #[serde(default)]
     pub(crate) hooks: Vec<Hook>,
-    /// What the person says, one turn after the other.
+    /// Messages of the user, one per turn.
     pub(crate) prompts: Vec<Prompt>,
-    /// What the model does.
+    /// Answers of the model.
     pub(crate) turn: Vec<Turn>,
-    /// What happens meanwhile, one after the other.
+    /// Concurrent events, in order.
     #[serde(default)]
     pub(crate) meanwhile: Vec<Meanwhile>,
 }
@@ -41,17 +40,17 @@ pub(crate) struct Conversation {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Options {
-    /// `on`, `off`, or automatic.
+    /// `on` or `off`; automatic if absent.
     pub(crate) search: Option<String>,
     pub(crate) max_requests: Option<u32>,
     pub(crate) max_tokens: Option<u64>,
-    /// What the model's window is said to be.
+    /// Context window reported for the model.
     pub(crate) window: Option<u64>,
     pub(crate) instructions: Option<String>,
     pub(crate) is_blind: bool,
     pub(crate) has_no_tools: bool,
     pub(crate) max_output_tokens: Option<u64>,
-    /// Whether everything is forbidden that no rule allows.
+    /// Whether calls are denied unless a rule allows them.
     pub(crate) denies: bool,
 }
 
@@ -66,13 +65,13 @@ pub(crate) enum Server {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Hook {
     pub(crate) tool: String,
-    /// Arguments to use instead.
+    /// Replacement arguments.
     #[serde(default)]
     pub(crate) arguments: Option<Value>,
-    /// A text to hand over instead of the result.
+    /// Replacement for the result.
     #[serde(default)]
     pub(crate) result: Option<String>,
-    /// A reason to block the call.
+    /// Reason to block the call.
     #[serde(default)]
     pub(crate) block: Option<String>,
 }
@@ -88,13 +87,13 @@ pub(crate) enum Prompt {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct WholePrompt {
     pub(crate) text: String,
-    /// Whether a picture is attached.
+    /// Whether to attach an image.
     pub(crate) picture: bool,
-    /// Whether the session is dropped and resumed first.
+    /// Whether to drop and resume the session first.
     pub(crate) resume: bool,
-    /// Whether the model of the other wire format goes on with it.
+    /// Whether to switch to the model of the other wire format first.
     pub(crate) switch: bool,
-    /// Whether the conversation is made shorter first.
+    /// Whether to compact the conversation first.
     pub(crate) compact: bool,
 }
 
@@ -108,28 +107,28 @@ pub(crate) struct Meanwhile {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum When {
-    /// The model has been asked so often.
+    /// After this many requests to the model.
     Asked(usize),
-    /// A call of this server waits at its gate `wait`.
+    /// When a call of this server waits at its gate `wait`.
     Waiting(String),
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Then {
-    /// The server gets a tool of this name.
+    /// Adds a tool to a server.
     AddTool { server: String, tool: String },
-    /// The server loses the tool of this name.
+    /// Removes a tool from a server.
     RemoveTool { server: String, tool: String },
-    /// The server ends.
+    /// Stops a server.
     End(String),
-    /// Another server is added to the session.
+    /// Adds a server to the session.
     AddServer(String),
-    /// One call that waits there goes on.
+    /// Releases one waiting call.
     Release(String),
-    /// The model goes on that waits at this gate.
+    /// Releases the model at this gate.
     GoOn(String),
-    /// The turn is interrupted.
+    /// Interrupts the turn.
     Interrupt,
 }
 

@@ -1,9 +1,8 @@
-//! Servers that many conversations use.
+//! Servers shared by the scripted conversations.
 
 use serde_json::{Value, json};
 use switchboard_test::scripted::{Do, Script, Tool};
 
-/// The server of this name.
 pub(crate) fn known(name: &str) -> Script {
     match name {
         "bench" => bench(),
@@ -94,7 +93,7 @@ fn bench() -> Script {
         })))
 }
 
-/// A tool that takes a text.
+/// A tool with one text argument.
 pub(crate) fn text_tool(name: &str, description: &str) -> Tool {
     Tool::listed(json!({
         "name": name,

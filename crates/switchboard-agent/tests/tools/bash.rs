@@ -53,7 +53,7 @@ async fn there_is_no_terminal() {
     let answer = world.good("Bash", json!({ "command": command })).await;
     let lines: Vec<&str> = answer.lines().collect();
     assert_eq!(lines.first(), Some(&"none"), "{answer}");
-    // It leads a session of its own, where there is a program to tell.
+    // It leads its own process session; skipped if `ps` is missing.
     if let [_, session, own] = lines.as_slice() {
         assert_eq!(session, own);
     }
@@ -88,7 +88,7 @@ async fn the_folder_is_kept_within_the_workspace() {
     std::fs::remove_dir(world.path("gone")).unwrap();
     run(
         "pwd",
-        "WORK\n[ran in the workspace: the folder before is gone]",
+        "WORK\n[ran in the workspace: the previous folder is gone]",
     )
     .await;
 }
@@ -124,7 +124,7 @@ async fn a_shell_is_found_without_a_path() {
     );
 }
 
-/// A command that starts processes in every way, writes down their numbers, and goes on.
+/// Starts processes in several ways, writes down their pids, and continues.
 const FAMILY: &str = "
     sleep 1000 & echo $! >> pids
     (sleep 1000 & echo $! >> pids)
@@ -133,13 +133,13 @@ const FAMILY: &str = "
     echo ready
 ";
 
-/// Whether a process that was started is still there. One that nobody has reaped is not.
+/// Whether a process is still running. A zombie is not.
 fn runs(pid: &str) -> bool {
     let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
     stat.is_ok_and(|stat| !stat.rsplit(')').next().unwrap().trim().starts_with('Z'))
 }
 
-/// Waits for something that only the system can tell.
+/// Polls a condition that only the system can report.
 async fn wait_until(condition: impl Fn() -> bool) {
     while !condition() {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -168,7 +168,7 @@ async fn time_that_is_up_ends_everything() {
     let answer = world
         .bad("Bash", json!({ "command": command, "timeout": 2 }))
         .await;
-    let expected = "ready\n[not done after 2 s, so it was ended; set timeout if it needs longer]";
+    let expected = "ready\n[killed after 2 s; set timeout if it needs longer]";
     assert_eq!(answer, expected);
     all_gone(&world).await;
 }

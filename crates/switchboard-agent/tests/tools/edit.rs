@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::{World, text};
 
-/// Edits `before`; what the file is then, and what is answered.
+/// Edits `before`; returns the file, the answer and the diff.
 async fn edit(before: &str, mut arguments: Value) -> (String, String, Option<String>) {
     let world = World::new();
     world.file("a.rs", before);
@@ -55,7 +55,7 @@ async fn one_text_takes_the_place_of_another() {
         "changed a.rs: line 2",
     )
     .await;
-    // Of a file with both kinds, only what is named changes.
+    // In a file with mixed line endings, only the named text changes.
     check(
         "a\r\nb\nc",
         change("b\n", "x\n"),
@@ -93,7 +93,7 @@ async fn what_does_not_fit_is_explained() {
     check(
         "print(total);",
         "x",
-        "old_string is there 2 times, lines 3, 4; add lines around it until it is there once, or set replace_all",
+        "old_string matches 2 times, lines 3, 4; add surrounding lines until it matches once, or set replace_all",
     )
     .await;
     check("x", "x", "old_string and new_string are the same").await;
@@ -101,25 +101,25 @@ async fn what_does_not_fit_is_explained() {
     check(
         "fn main() {\n  let total = 1  + 2;",
         "x",
-        "old_string differs from the file in white space only; there is:\n1\tfn main() {\n2\t    let total = 1 + 2;",
+        "old_string differs from the file in white space only; the file has:\n1\tfn main() {\n2\t    let total = 1 + 2;",
     )
     .await;
     check(
         "    let totals = 1 + 2;\n    print(x);",
         "x",
-        "old_string is not there; nearest is:\n2\t    let total = 1 + 2;\n3\t    print(total);",
+        "old_string not found; nearest match:\n2\t    let total = 1 + 2;\n3\t    print(total);",
     )
     .await;
     check(
         "2\t    let total = 1 + 2;",
         "x",
-        "old_string is not there; leave out the line numbers of Read",
+        "old_string not found; leave out the line numbers of Read",
     )
     .await;
     check(
         "nothing of the kind",
         "x",
-        "old_string is not there, nor anything like it; read the file again",
+        "old_string not found, nor anything similar; read the file again",
     )
     .await;
 }
@@ -133,13 +133,9 @@ async fn only_text_files_are_edited() {
         let answer = world.bad("Edit", arguments).await;
         assert_eq!(answer, format!("{path} is not changed: {expected}"));
     };
-    check("binary", "it is no UTF-8 text; use a program").await;
+    check("binary", "it is not UTF-8 text; use a program").await;
     check("src", "it is a folder; use Glob to see what is in it").await;
-    check(
-        "src/lip.rs",
-        "there is no such file; did you mean \"lib.rs\"?",
-    )
-    .await;
+    check("src/lip.rs", "no such file; did you mean \"lib.rs\"?").await;
 }
 
 #[tokio::test]
@@ -178,7 +174,7 @@ async fn what_is_changed_is_what_was_shown() {
         shown.text,
         "--- a.txt\n+++ a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n"
     );
-    // The edit would still be possible, but it would not be the one that was approved.
+    // The edit is still possible, but it is not the approved one.
     world.file("a.txt", "zero\r\ntwo\r\n");
     let answer = world.bad("Edit", edit.clone()).await;
     assert!(

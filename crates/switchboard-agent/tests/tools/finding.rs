@@ -20,7 +20,7 @@ fn repository() -> World {
         .file("run.log", "needle")
         .file(".hidden.rs", "")
         .file("picture.png", b"\x89PNG\0needle\n");
-    // The later in the list, the older.
+    // Later in the list means older.
     let names = ["src/deep/lib.rs", ".hidden.rs", "src/main.rs", "notes.md"];
     for (age, name) in names.into_iter().enumerate() {
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 - age as u64);
@@ -65,7 +65,7 @@ async fn files_are_found_the_latest_first() {
     .await;
     check(
         json!({"pattern": "*", "path": "notes.md"}),
-        "notes.md is no folder",
+        "notes.md is not a folder",
     )
     .await;
 }

@@ -1,4 +1,4 @@
-//! The built-in tools, run as the loop runs them.
+//! Tests of the built-in tools, called as in the turn loop.
 
 #![cfg(unix)]
 #![expect(
@@ -25,7 +25,7 @@ use switchboard::{LocalContext, LocalOutput, LocalTool};
 use switchboard_agent::Shell;
 use switchboard_agent::internal::standard;
 
-/// A workspace, and the tools of one session in it.
+/// A workspace with the tools of one session.
 struct World {
     _folder: tempfile::TempDir,
     workspace: PathBuf,
@@ -87,21 +87,21 @@ impl World {
         self.tool(tool).run(&arguments, &self.context).await
     }
 
-    /// What a person is shown before a call.
+    /// Preview of a call for the user.
     async fn preview(&self, tool: &str, arguments: Value) -> Preview {
         let arguments = to_raw_value(&arguments).unwrap();
         let preview = self.tool(tool).preview(&arguments, &self.context).await;
         preview.unwrap()
     }
 
-    /// What a call that works answers.
+    /// Text of a successful call.
     async fn good(&self, tool: &str, arguments: Value) -> String {
         let output = self.run(tool, arguments).await;
         assert!(!output.is_error, "{output:?}");
         text(&output)
     }
 
-    /// What a call that fails answers.
+    /// Text of a failed call.
     async fn bad(&self, tool: &str, arguments: Value) -> String {
         let output = self.run(tool, arguments).await;
         assert!(output.is_error, "{output:?}");
@@ -116,7 +116,6 @@ fn text(output: &LocalOutput) -> String {
     }
 }
 
-/// So many lines, each with its number.
 fn numbered(count: usize) -> String {
     let lines: Vec<String> = (1..=count).map(|line| format!("line {line}\n")).collect();
     lines.concat()
@@ -156,10 +155,7 @@ async fn wrong_arguments_are_told() {
     for tool in ["Bash", "Read", "Write", "Edit", "Glob", "Grep"] {
         for arguments in [serde_json::json!({}), serde_json::json!([]), Value::Null] {
             let answer = world.bad(tool, arguments).await;
-            assert!(
-                answer.starts_with("these arguments cannot be used: "),
-                "{answer}"
-            );
+            assert!(answer.starts_with("invalid arguments: "), "{answer}");
         }
     }
 }

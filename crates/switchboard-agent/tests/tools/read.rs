@@ -78,7 +78,7 @@ async fn long_lines_and_long_files_are_cut() {
 #[tokio::test]
 async fn a_range_ends_where_it_should_however_the_file_is_read() {
     let world = World::new();
-    // Pieces of 64 KiB end with line 32,768.
+    // Chunks of 64 KiB end with line 32,768.
     world.file("pairs.txt", "a\n".repeat(40_000));
     for line in [32_767, 32_768, 32_769] {
         let arguments = json!({"file_path": "pairs.txt", "offset": line, "limit": 1});
@@ -93,7 +93,7 @@ async fn a_very_large_file_is_read_by_range() {
     let world = World::new();
     let file = std::fs::File::create(world.path("huge.txt")).unwrap();
     std::io::Write::write_all(&mut &file, &[b'a', b'\n'].repeat(5000)).unwrap();
-    // The rest takes no room on the disk.
+    // Sparse: the rest takes no space on the disk.
     file.set_len(3 << 30).unwrap();
     let arguments = json!({"file_path": "huge.txt", "offset": 4999, "limit": 2});
     let answer = world.good("Read", arguments).await;
@@ -107,7 +107,7 @@ async fn a_very_large_file_is_read_by_range() {
 async fn pictures_are_looked_at() {
     let world = World::new();
     let check = async |bytes: &[u8], mime_type: &str, data: &str| {
-        // What it is called does not matter.
+        // The file name does not matter.
         world.file("picture.txt", bytes);
         let output = world.run("Read", json!({"file_path": "picture.txt"})).await;
         let image = Media {
@@ -182,18 +182,18 @@ async fn what_cannot_be_read_is_told_with_what_to_do() {
     check("/dev/zero", &format!("/dev/zero cannot be read: {special}")).await;
     check(
         "src/Mian.rs",
-        "src/Mian.rs cannot be read: there is no such file; did you mean \"main.rs\"?",
+        "src/Mian.rs cannot be read: no such file; did you mean \"main.rs\"?",
     )
     .await;
     check(
         "scr/main.rs",
-        "scr/main.rs cannot be read: there is no WORK/scr; did you mean \"src\"?",
+        "scr/main.rs cannot be read: WORK/scr does not exist; did you mean \"src\"?",
     )
     .await;
-    check("zzz", "zzz cannot be read: there is no such file").await;
+    check("zzz", "zzz cannot be read: no such file").await;
     check(
         "dangling",
-        "dangling cannot be read: it is a link to something that is not there",
+        "dangling cannot be read: it is a broken symlink",
     )
     .await;
     check("", "\"\" is not a path: it is empty").await;
@@ -215,6 +215,6 @@ async fn what_cannot_be_read_is_told_with_what_to_do() {
     let answer = world.good("Read", json!({"file_path": "latin.txt"})).await;
     assert_eq!(
         answer,
-        "1\tcaf\u{fffd}\n[bytes that are no UTF-8 are shown as \u{fffd}]"
+        "1\tcaf\u{fffd}\n[bytes that are not UTF-8 are shown as \u{fffd}]"
     );
 }

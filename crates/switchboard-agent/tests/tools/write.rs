@@ -15,7 +15,7 @@ async fn files_are_made_with_their_folders() {
     assert_eq!(world.contents("a/b/new.txt"), "one\ntwo\n");
     let made_by_others = world.file("other.txt", "").path("other.txt");
     assert_eq!(modes(&world.path("a/b/new.txt")), modes(&made_by_others));
-    // What the session wrote itself it may write again.
+    // A file written by the session may be replaced.
     let again = json!({"file_path": "a/b/new.txt", "content": ""});
     let answer = world.good("Write", again).await;
     assert_eq!(answer, "replaced a/b/new.txt: 0 lines, 0 bytes");
@@ -61,7 +61,7 @@ async fn what_is_written_is_what_was_shown() {
     assert_eq!(shown.title, "new file a.txt, 2 lines, 8 bytes");
     assert_eq!(shown.text, "one\ntwo\n");
     assert_eq!(shown.covers, ["content"]);
-    // Another process created it meanwhile.
+    // Another process has created it.
     world.file("a.txt", "mine\n");
     world.bad("Write", write.clone()).await;
     assert_eq!(world.contents("a.txt"), "mine\n");
@@ -76,7 +76,7 @@ async fn what_is_written_is_what_was_shown() {
         shown.text,
         "--- a.txt\n+++ a.txt\n@@ -1 +1,2 @@\n-mine\n+one\n+two\n"
     );
-    // The session reads the changed file, but the change is not what was approved.
+    // The session reads the changed file, but that is not the approved change.
     world.file("a.txt", "other\n");
     world.good("Read", json!({"file_path": "a.txt"})).await;
     let answer = world.bad("Write", write.clone()).await;
@@ -86,7 +86,7 @@ async fn what_is_written_is_what_was_shown() {
     assert_eq!(world.contents("a.txt"), "other\n");
     world.preview("Write", write.clone()).await;
     world.good("Write", write).await;
-    // A long change is shown whole.
+    // A long change is shown in full.
     let content = super::numbered(2000);
     let shown = world
         .preview("Write", json!({"file_path": "b.txt", "content": content}))
@@ -132,7 +132,7 @@ async fn what_cannot_be_written_is_told() {
     };
     check("folder", "it is a folder").await;
     check("new/", "it names a folder").await;
-    check("dangling", "a link to something that is not there").await;
+    check("dangling", "a broken symlink").await;
     check("file/below", "file/below is not written: ").await;
     check("/dev/null", "not a regular file").await;
     check("~/x", "`~` is not expanded").await;

@@ -248,7 +248,7 @@ fn invalid_prompts_are_rejected_and_nothing_is_sent() {
         (
             &["chat", "-p", "x", "--resume", "nobody"],
             1,
-            "there is no session \"nobody\"",
+            "no such session: \"nobody\"",
         ),
         (
             &["chat", "-p", "x", "--resume", "../x"],

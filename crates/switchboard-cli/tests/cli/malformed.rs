@@ -77,7 +77,7 @@ const CASES: &[Case] = &[
     case("negative deadline", USER_TOML, "[mcp_servers.a]\ncommand = \"x\"\nstartup_timeout_sec = -1\n", ERROR, "3:23", "above zero", "positive number"),
     case("unknown transport", USER_TOML, "[mcp_servers.a]\ntransport = \"htpp\"\nurl = \"https://a.example\"\n", ERROR, "2:13", "`transport` cannot be \"htpp\"", "did you mean \"http\"?"),
     case("unknown sandbox", USER_TOML, "[mcp_servers.a]\ncommand = \"x\"\nsandbox = \"strict\"\n", ERROR, "3:11", "`sandbox` cannot be", "off, own-files, workspace, read-only"),
-    case("impossible header name", USER_TOML, "[mcp_servers.a]\nurl = \"https://a.example\"\nheaders = { \"bad name\" = \"x\" }\n", ERROR, "3:13", "impossible name \"bad name\"", "letters, digits and dashes"),
+    case("invalid header name", USER_TOML, "[mcp_servers.a]\nurl = \"https://a.example\"\nheaders = { \"bad name\" = \"x\" }\n", ERROR, "3:13", "invalid name \"bad name\"", "letters, digits and dashes"),
     case("line break in a header", USER_TOML, "[mcp_servers.a]\nurl = \"https://a.example\"\nheaders = { X = \"a\\nb\" }\n", ERROR, "3:13", "line break", "on one line"),
     case("NUL in a command", USER_JSON, "{\"mcpServers\": {\"a\": {\n\"command\": \"x\\u0000y\"}}}", ERROR, "2:12", "NUL", "remove it"),
     case("address without a scheme", USER_TOML, "[mcp_servers.a]\nurl = \"a.example/mcp\"\n", ERROR, "2:7", "`url` must start with", "whole address"),
@@ -89,7 +89,7 @@ const CASES: &[Case] = &[
     case("neither command nor url", USER_TOML, "[mcp_servers.a]\nenabled = true\n", ERROR, "1:14", "neither `command` nor `url`", "add `command`"),
     case("both command and url", USER_TOML, "[mcp_servers.a]\ncommand = \"x\"\nurl = \"https://a.example\"\n", ERROR, "3:7", "both `command` and `url`", "keep one"),
     case("stdio without a command", USER_TOML, "[mcp_servers.a]\ntransport = \"stdio\"\nurl = \"https://a.example\"\n", ERROR, "", "needs `command`", "add command"),
-    case("one thing said twice", USER_TOML, "[mcp_servers.a]\ncommand = \"x\"\nprogram = \"y\"\n", ERROR, "3:1", "says again what line 2 says", "keep one"),
+    case("one thing said twice", USER_TOML, "[mcp_servers.a]\ncommand = \"x\"\nprogram = \"y\"\n", ERROR, "3:1", "repeats the key on line 2", "keep one"),
     // References.
     case("missing variable", USER_TOML, "[mcp_servers.a]\ncommand = \"x\"\nargs = [\"${NOT_SET}\"]\n", ERROR, "3:10", "`NOT_SET` is not set", "set NOT_SET"),
     case("unclosed reference", USER_TOML, "[mcp_servers.a]\ncommand = \"x\"\nargs = [\"${OPEN\"]\n", ERROR, "3:10", "not closed", "close it with `}`"),
@@ -107,7 +107,7 @@ const CASES: &[Case] = &[
     case("provider without https", USER_TOML, "[cloud]\nurl = \"http://a.example/servers\"\n", ERROR, "2:7", "must be an https address", "write https://"),
     // Only odd.
     case("unknown key", USER_TOML, "[mcp_servers.a]\ncommand = \"x\"\nenabeld = true\n", WARNING, "3:1", "unknown key `enabeld`", "did you mean `enabled`?"),
-    case("arguments in the command", USER_TOML, "[mcp_servers.a]\ncommand = \"npx -y x\"\n", WARNING, "2:11", "has a space in it", "list the rest in `args`"),
+    case("arguments in the command", USER_TOML, "[mcp_servers.a]\ncommand = \"npx -y x\"\n", WARNING, "2:11", "contains a space", "list the rest in `args`"),
     case("unknown table", USER_TOML, "[setings]\nx = 1\n", WARNING, "1:2", "unknown key `setings`", "did you mean `settings`?"),
     case("key without effect", USER_TOML, "[mcp_servers.a]\nurl = \"https://a.example\"\nargs = [\"x\"]\n", WARNING, "3:8", "no effect", "remove it"),
     case("approval in a file", USER_JSON, "{\"mcpServers\": {\"a\": {\"command\": \"x\",\n\"autoApprove\": [\"t\"]}}}", WARNING, "2:1", "cannot approve its own calls", "permissions.rules"),

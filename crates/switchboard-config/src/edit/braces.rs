@@ -1,7 +1,7 @@
-//! Members between braces: JSON objects, HCL objects and TOML inline tables.
+//! Edits members in braces: JSON objects, HCL objects and TOML inline tables.
 //!
-//! The three differ in how a key is assigned and in whether a new line separates; everything else about
-//! taking members out and putting members in is the same, and stands here.
+//! The formats differ only in how a key is assigned and whether a line break separates members; adding and removing
+//! members is shared here.
 
 use std::ops::Range;
 
@@ -12,25 +12,24 @@ use super::render::{Spread, Style, nested};
 use crate::format::Format;
 use crate::tree::{Member, Node};
 
-/// A value as it stands in the text.
+/// A value's range in the text.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) range: Range<usize>,
-    /// Its members, when it is a table.
+    /// Its members, if it is a table.
     pub(super) braces: Option<Braces>,
 }
 
-/// A table in braces.
 #[derive(Debug, Clone)]
 pub(super) struct Braces {
-    /// Just after the opening brace.
+    /// Offset after the opening brace.
     pub(super) open: usize,
-    /// The closing brace.
+    /// Offset of the closing brace.
     pub(super) close: usize,
     pub(super) entries: Vec<Entry>,
 }
 
-/// One member: a key, which in TOML may have several parts, and a value.
+/// A member: a key, which in TOML may be dotted, and a value.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) path: Vec<String>,
@@ -39,7 +38,7 @@ pub(super) struct Entry {
 }
 
 impl Braces {
-    /// Where the entry before `index` ends, or the opening brace does.
+    /// End of the entry before `index`, or of the opening brace.
     fn floor(&self, index: usize) -> usize {
         index
             .checked_sub(1)
@@ -48,23 +47,22 @@ impl Braces {
     }
 }
 
-/// Changes tables in braces on a page.
 pub(super) struct BraceEditor<'p, 't> {
     pub(super) page: &'p mut Page<'t>,
     pub(super) style: &'p Style,
 }
 
-/// Which way a path leads from a table.
+/// Result of looking up a path in a table.
 pub(super) enum Lookup<'e> {
-    /// Into the value of an entry, with the rest of the path.
+    /// Found in the value of an entry; the number is the count of path parts used.
     Into(&'e Entry, usize),
-    /// To a table that exists only as the first part of dotted keys.
+    /// A table that exists only as a prefix of dotted keys.
     Dotted,
-    /// Nowhere yet. So many parts of the path are already there as parts of dotted keys.
+    /// Not found; this many parts of the path exist as a prefix of dotted keys.
     Missing(usize),
 }
 
-/// Finds where a path leads among keys that may have several parts.
+/// Looks up a path among keys that may be dotted.
 pub(super) fn look_up<'e>(
     entries: impl Iterator<Item = &'e Entry>,
     path: &[&str],
@@ -87,7 +85,7 @@ pub(super) fn look_up<'e>(
 }
 
 impl BraceEditor<'_, '_> {
-    /// Puts a value at a path inside a value.
+    /// Sets the value at a path.
     pub(super) fn set(
         &mut self,
         place: &Place,
@@ -117,7 +115,7 @@ impl BraceEditor<'_, '_> {
         }
     }
 
-    /// Takes a path inside a value away.
+    /// Removes a path.
     pub(super) fn remove(&mut self, place: &Place, path: &[&str]) -> Result<(), EditErrorKind> {
         let braces = members_of(place)?;
         match look_up(braces.entries.iter(), path)? {
@@ -135,7 +133,7 @@ impl BraceEditor<'_, '_> {
         }
     }
 
-    /// Makes a value say something else, touching only what differs.
+    /// Replaces a value, changing only what differs.
     pub(super) fn merge(&mut self, place: &Place, value: &Node<'_>) -> Result<(), EditErrorKind> {
         let text = self.page.slice(place.range.clone());
         if reads_as(text, self.style.format, value) {
@@ -178,7 +176,7 @@ impl BraceEditor<'_, '_> {
         Ok(())
     }
 
-    /// A value that stood on one line in a table on one line stays on one line.
+    /// A single-line value in a single-line table stays on one line.
     fn spread_of(&self, place: &Place) -> Spread {
         let start = place.range.start;
         let line = self.page.slice(self.page.line_start(start)..start);
@@ -193,7 +191,7 @@ impl BraceEditor<'_, '_> {
         }
     }
 
-    /// Takes entries out and puts new ones at the end, with the commas that this needs.
+    /// Removes entries and appends new ones, adjusting the commas.
     fn change(
         &mut self,
         braces: &Braces,
@@ -215,7 +213,7 @@ impl BraceEditor<'_, '_> {
         match last_kept {
             None => self.put_before_comments(braces, added),
             Some(last) if added.is_empty() => {
-                // What is now the last member has a comma only if the last one had one.
+                // The new last member gets a trailing comma only if the old one had it.
                 let ends_with_comma = comma_in(&self.gap(braces, entries.len())).is_some();
                 let comma = comma_in(&self.gap(braces, last + 1));
                 if let (Some(comma), false) = (comma, ends_with_comma) {
@@ -291,7 +289,7 @@ impl BraceEditor<'_, '_> {
                 .map(|(path, value)| style.member(path, value, &indent, Spread::Lines))
                 .map(|member| format!("{}{indent}{member}", style.newline))
                 .collect();
-            // Nothing may stand behind the end of a heredoc.
+            // The end of a heredoc must be alone on its line.
             let is_heredoc = self
                 .page
                 .slice(anchor.value.range.clone())
@@ -320,7 +318,7 @@ impl BraceEditor<'_, '_> {
         }
     }
 
-    /// Fills braces that hold nothing worth keeping.
+    /// Fills braces that contain only white space.
     fn rewrite(&mut self, braces: &Braces, added: &[(&[&str], Node<'_>)]) {
         let inside = braces.open..braces.close;
         if added.is_empty() {
@@ -348,7 +346,7 @@ impl BraceEditor<'_, '_> {
         self.page.replace(inside, text);
     }
 
-    /// Fills braces that hold comments only. New members go above the comments, which thereby stay nobody's.
+    /// Fills braces that contain only comments. New members go above the comments, so that these stay unattached.
     fn put_before_comments(&mut self, braces: &Braces, added: &[(&[&str], Node<'_>)]) {
         if added.is_empty() {
             return;
@@ -380,7 +378,7 @@ impl BraceEditor<'_, '_> {
         format!("{}{}{outer}", lines.join(separator), style.newline)
     }
 
-    /// Whether comments stay inside when every entry is taken out.
+    /// Whether comments remain when all entries are removed.
     fn leaves_comments(&self, braces: &Braces) -> bool {
         let extents: Vec<_> = (0..braces.entries.len())
             .map(|index| self.extent(braces, index))
@@ -400,7 +398,7 @@ impl BraceEditor<'_, '_> {
         })
     }
 
-    /// From the first comment that belongs to an entry to the last, with the comma if it is on the way.
+    /// Range of an entry with its comments, and the comma if it is in between.
     fn extent(&self, braces: &Braces, index: usize) -> (usize, usize) {
         let Some(entry) = braces.entries.get(index) else {
             return (braces.close, braces.close);
@@ -422,11 +420,11 @@ impl BraceEditor<'_, '_> {
                 Trivia::Comment { range, .. } => tail = range.end,
             }
         }
-        // A comment between a comma and another member on the same line is the other member's.
+        // A comment between a comma and another member on the same line belongs to the other member.
         (lead, if ends_line { tail } else { before_comma })
     }
 
-    /// What stands between entry `index - 1` (or the opening brace) and entry `index` (or the closing one).
+    /// Trivia between entry `index - 1` (or the opening brace) and entry `index` (or the closing one).
     fn gap(&self, braces: &Braces, index: usize) -> Vec<Trivia> {
         let end = braces
             .entries
@@ -446,7 +444,7 @@ impl BraceEditor<'_, '_> {
     }
 }
 
-/// The style of a neighbour: how it spaces what stands between key and value.
+/// Copies a neighbour's spacing between key and value.
 pub(super) fn style_like(page: &Page<'_>, style: &Style, neighbour: &Entry) -> Style {
     let mut style = style.clone();
     let before_value = page.slice(neighbour.start..neighbour.value.range.start);
@@ -470,7 +468,7 @@ pub(super) fn style_like(page: &Page<'_>, style: &Style, neighbour: &Entry) -> S
     style
 }
 
-/// An error from inside a value, with the part of the path that led there put before its key.
+/// Prepends the used part of the path to the key of an error.
 pub(super) fn within(path: &[&str], used: usize, error: EditErrorKind) -> EditErrorKind {
     let prefix = path.get(..used).unwrap_or_default().join(".");
     let extended = |key: String| {

@@ -1,4 +1,4 @@
-//! What an edit must be before it starts, and what it must have done when it is over.
+//! Checks of an edit: preconditions before it, and verification of the result.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,10 +12,10 @@ use crate::scope::Scope;
 use crate::source::SourceFile;
 use crate::tree::{Member, Node, Value};
 
-/// How deep a path and a value may go together. The parsers' own limits are 64 and more.
+/// Maximum combined depth of a path and a value. The parsers allow 64 or more.
 const MAXIMUM_DEPTH: usize = 60;
 
-/// Refuses what the format cannot write.
+/// Rejects values and keys that the format cannot represent.
 pub(super) fn representable(format: Format, edit: &Edit<'_>) -> Result<(), EditErrorKind> {
     let path = edit.path();
     if path.is_empty() {
@@ -30,11 +30,11 @@ pub(super) fn representable(format: Format, edit: &Edit<'_>) -> Result<(), EditE
     })
 }
 
-/// Parses the file into its tree, or says what is wrong with it.
+/// Parses the file, or returns its first syntax error.
 pub(super) fn read(file: &Arc<SourceFile>, format: Format) -> Result<Node<'_>, EditErrorKind> {
     let mut diagnostics = Vec::new();
     let tree = format::parse(file, format, &mut diagnostics);
-    // HCL reports expressions that it does not evaluate as syntax; they do not blur where things stand.
+    // HCL reports unsupported expressions as syntax errors; they do not affect positions.
     let tolerated = format == Format::Hcl && tree.is_some();
     let error = diagnostics
         .iter()
@@ -54,7 +54,7 @@ pub(super) fn read(file: &Arc<SourceFile>, format: Format) -> Result<Node<'_>, E
     }
 }
 
-/// Whether a piece of a file already says what is to be written there.
+/// Whether a piece of text already has the value.
 pub(super) fn reads_as(text: &str, format: Format, value: &Node<'_>) -> bool {
     let text = match format {
         Format::Json => text.to_owned(),
@@ -70,7 +70,7 @@ pub(super) fn reads_as(text: &str, format: Format, value: &Node<'_>) -> bool {
     }
 }
 
-/// Checks that the new text parses, says what was asked at the path, and says what it said everywhere else.
+/// Checks that the new text parses, has the value at the path, and is unchanged elsewhere.
 pub(super) fn verify(
     before: &Node<'_>,
     text: &str,
@@ -92,14 +92,14 @@ pub(super) fn verify(
     }
 }
 
-/// Whether two values say the same, wherever they stand and in whatever order their members are.
+/// Whether two values are equal, ignoring positions and the order of members.
 pub(super) fn same(left: &Node<'_>, right: &Node<'_>) -> bool {
     match (&left.value, &right.value) {
         (Value::Table(left), Value::Table(right)) => same_members(left, right, None),
         (Value::Array(left), Value::Array(right)) => {
             left.len() == right.len() && left.iter().zip(right).all(|(l, r)| same(l, r))
         }
-        // HCL writes a list of one table as one block, and reads one block as a table.
+        // HCL writes a list of one table as a single block, and reads that back as a table.
         (Value::Array(elements), Value::Table(_)) => {
             matches!(elements.as_slice(), [element] if same(element, right))
         }
@@ -109,7 +109,7 @@ pub(super) fn same(left: &Node<'_>, right: &Node<'_>) -> bool {
         (Value::Float(left), Value::Float(right)) => {
             left.total_cmp(right).is_eq() || (left.is_nan() && right.is_nan())
         }
-        // Where a format has one kind of number only, `1` and `1.0` are the same.
+        // Some formats have only one kind of number, so `1` equals `1.0`.
         (Value::Integer(integer), Value::Float(float))
         | (Value::Float(float), Value::Integer(integer)) => {
             #[expect(clippy::cast_precision_loss, reason = "both sides were read as floats")]
@@ -120,13 +120,13 @@ pub(super) fn same(left: &Node<'_>, right: &Node<'_>) -> bool {
     }
 }
 
-/// The parts of two lists that differ, between an equal beginning and an equal end.
+/// The differing middle parts of two lists.
 pub(super) struct Aligned {
     pub(super) old: Range<usize>,
     pub(super) new: Range<usize>,
 }
 
-/// Finds what two lists have in common at both ends.
+/// Finds the common head and tail of two lists.
 pub(super) fn align<L, R>(old: &[L], new: &[R], same: impl Fn(&L, &R) -> bool) -> Aligned {
     let head = old.iter().zip(new).take_while(|(l, r)| same(l, r)).count();
     let most = old.len().min(new.len()) - head;
@@ -138,7 +138,7 @@ pub(super) fn align<L, R>(old: &[L], new: &[R], same: impl Fn(&L, &R) -> bool) -
     }
 }
 
-/// Whether two trees agree outside a path. Tables on the path that hold nothing else may come and go.
+/// Whether two trees are equal except at a path. Otherwise empty tables on the path may be added or removed.
 fn same_besides(before: Option<&Node<'_>>, after: Option<&Node<'_>>, path: &[&str]) -> bool {
     let Some((key, rest)) = path.split_first() else {
         return true;
@@ -154,7 +154,7 @@ fn same_besides(before: Option<&Node<'_>>, after: Option<&Node<'_>>, path: &[&st
         )
 }
 
-/// The members of a table, none for what is not there, and `None` for what cannot have members.
+/// Members of a table; empty if the node is absent; `None` if it cannot have members.
 fn members<'n, 'a>(node: Option<&'n Node<'a>>) -> Option<&'n [Member<'a>]> {
     node.map_or(Some(&[]), Node::as_table)
 }
@@ -177,7 +177,7 @@ fn same_members(left: &[Member<'_>], right: &[Member<'_>], except: Option<&str>)
         .all(|l| right.get(&l.key).is_some_and(|value| same(&l.value, value)))
 }
 
-/// HCL names a server by a label or by a `name` inside the block; either way it is found under its name.
+/// In HCL, moves servers named by a `name` attribute under their name, as if by a label.
 fn by_name(mut tree: Node<'_>, format: Format) -> Node<'_> {
     if let (Format::Hcl, Value::Table(members)) = (format, &mut tree.value) {
         for member in members {
@@ -244,7 +244,7 @@ fn value_representable(format: Format, node: &Node<'_>, depth: usize) -> Result<
 }
 
 fn text_representable(format: Format, text: &str) -> Result<(), EditErrorKind> {
-    // These two stand for `${` and `%{` while HCL is parsed.
+    // Placeholders for `${` and `%{` while HCL is parsed.
     if format == Format::Hcl && text.contains(['\u{91}', '\u{92}']) {
         let message = "HCL files cannot hold the control characters U+0091 and U+0092".to_owned();
         return Err(EditErrorKind::Unrepresentable(message));

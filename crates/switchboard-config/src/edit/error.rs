@@ -1,4 +1,4 @@
-//! Why an edit was refused.
+//! Errors of edits.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use thiserror::Error;
 
 use crate::source::Position;
 
-/// An edit that was not made. The text it was asked for is unchanged.
+/// A rejected edit. The text is unchanged.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[error("cannot edit `{path}`: {kind}")]
 #[non_exhaustive]
 pub struct EditError {
-    /// The edited key, its parts joined by dots.
+    /// The edited key, with its parts joined by dots.
     pub path: String,
-    /// What stood in the way.
+    /// The cause.
     pub kind: EditErrorKind,
 }
 
@@ -23,7 +23,7 @@ impl EditError {
         Self { path, kind }
     }
 
-    /// What to do about it.
+    /// Suggested fix.
     pub fn hint(&self) -> &'static str {
         match self.kind {
             EditErrorKind::Syntax { .. } => "fix the syntax first, then repeat the edit",
@@ -37,40 +37,40 @@ impl EditError {
     }
 }
 
-/// What stood in the way of an edit.
+/// Cause of an [`EditError`].
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum EditErrorKind {
-    /// The file does not parse, so no place in it is known for sure.
+    /// The file does not parse, so positions in it are unreliable.
     #[error("the file has a syntax error at {}: {message}", At(*position))]
     Syntax {
-        /// Where the first error is.
+        /// Position of the first error.
         position: Position,
-        /// What the parser said.
+        /// Parser message.
         message: String,
     },
-    /// There is nothing at the path to remove.
-    #[error("there is no such key")]
+    /// The key to remove does not exist.
+    #[error("no such key")]
     NotFound,
-    /// A part of the path is a value that has no members.
+    /// A part of the path is not a table.
     #[error("{} is not a table", Named(key))]
     NotATable {
-        /// The part, with those before it; empty when it is the file as a whole.
+        /// The path up to that part; empty for the whole file.
         key: String,
     },
-    /// A key on the path stands more than once, so that it is not clear which one is meant.
+    /// A key on the path is defined more than once, so the edit is ambiguous.
     #[error("`{key}` is defined more than once")]
     Duplicate {
-        /// The key, with those before it.
+        /// The path up to that key.
         key: String,
     },
-    /// The format has no way to write the value or the key.
+    /// The format cannot represent the value or the key.
     #[error("{0}")]
     Unrepresentable(String),
-    /// The format is read, never written.
+    /// The format is read-only.
     #[error("YAML files are imported, not edited")]
     ReadOnlyFormat,
-    /// The new text would not have read back as asked, so it was thrown away.
+    /// Verification failed, so the new text was discarded.
     #[error("the change would not have read back as asked, so nothing was changed")]
     NotClean,
 }

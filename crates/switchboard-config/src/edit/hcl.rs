@@ -1,6 +1,6 @@
-//! Edits of HCL: blocks with a label, blocks with a `name`, blocks without either, and attributes.
+//! Edits HCL: labelled blocks, blocks with a `name`, other blocks, and attributes.
 //!
-//! A server is found however it is written, and a new one is written as `mcp_servers "NAME" { … }`.
+//! Finds a server in any notation; writes new ones as `mcp_servers "NAME" { … }`.
 
 mod layout;
 
@@ -15,10 +15,10 @@ use crate::source::SourceFile;
 use crate::tree::{Member, Node, Value};
 use layout::{Block, Body, Item};
 
-/// Blocks of the root that are entries of a map: named by their label, or by a `name` inside.
+/// Root blocks that form a map, keyed by label or by a `name` attribute.
 pub(super) const NAMED_BLOCKS: [&str; 2] = ["mcp_servers", "mcpServers"];
 
-/// The indentation of a file that shows none.
+/// Indentation if the file has none.
 const DEFAULT_UNIT: &str = "  ";
 
 pub(super) fn change(text: &str, edit: &Edit<'_>) -> Result<String, EditErrorKind> {
@@ -44,27 +44,26 @@ pub(super) fn change(text: &str, edit: &Edit<'_>) -> Result<String, EditErrorKin
 struct Editor<'t> {
     page: Page<'t>,
     style: Style,
-    /// A block on one line that has to take another attribute, and must be spread over lines first.
+    /// A single-line block that needs another attribute, and must be expanded to several lines first.
     one_line: Option<Body>,
 }
 
-/// What kind of body is being edited.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Level {
     Root,
-    /// A block of the root without a label, such as `permissions`.
+    /// A root block without a label, such as `permissions`.
     Section,
-    /// Anything deeper, where tables are written as objects.
+    /// Deeper levels, where tables are written as objects.
     Entry,
 }
 
-/// Where a path leads from a body.
+/// Result of looking up a path in a body.
 enum Found<'b> {
-    /// Into the value of an attribute.
+    /// The value of an attribute.
     Attribute(&'b Entry),
-    /// Into a block, after so many keys.
+    /// A block, after this many keys.
     Block(&'b Block, usize),
-    /// To all blocks of a name.
+    /// All blocks of a name.
     Blocks(Vec<&'b Block>),
     Missing,
 }
@@ -130,7 +129,7 @@ impl<'t> Editor<'t> {
         }
     }
 
-    /// Makes one block say something else.
+    /// Replaces the contents of a block.
     fn set_block(
         &mut self,
         block: &Block,
@@ -159,7 +158,7 @@ impl<'t> Editor<'t> {
         Ok(())
     }
 
-    /// Makes all blocks of a name say something else.
+    /// Replaces all blocks of a name.
     fn set_blocks(
         &mut self,
         body: &Body,
@@ -199,7 +198,7 @@ impl<'t> Editor<'t> {
         }
     }
 
-    /// Makes a list of blocks say something else. Equal blocks at both ends keep their text.
+    /// Replaces a list of blocks. Equal blocks at both ends keep their text.
     fn set_list(
         &mut self,
         body: &Body,
@@ -224,7 +223,7 @@ impl<'t> Editor<'t> {
         Ok(())
     }
 
-    /// Writes a key that is not there, with the blocks around it that it needs.
+    /// Adds a new key, with missing parent blocks.
     fn insert(
         &mut self,
         body: &Body,
@@ -370,7 +369,7 @@ impl<'t> Editor<'t> {
         Ok(lines)
     }
 
-    /// Adds lines at the end of the file, apart from what stands there.
+    /// Appends lines to the file, separated by a blank line.
     fn append_lines(&mut self, mut lines: Vec<String>) {
         match self.page.content_end() {
             0 => self.page.insert_lines_at(self.page.text.len(), &lines),
@@ -405,7 +404,7 @@ impl<'t> Editor<'t> {
         self.page.delete_lines(lead, item.range().end, blank);
     }
 
-    /// Whether the body stands on one line and so cannot take another item. Notes that it must be opened up.
+    /// Whether the body is on one line and cannot take another item. If so, marks it for expansion.
     fn is_one_line(&mut self, body: &Body) -> bool {
         let inside = self.page.slice(body.open..body.close);
         let one_line = body.open > 0 && !inside.contains('\n');
@@ -434,9 +433,9 @@ impl<'t> Editor<'t> {
         })
     }
 
-    /// The text with a body on one line spread over lines.
+    /// Expands a single-line body.
     fn opened_up(&self, body: &Body) -> String {
-        // What was planned so far is planned again on the new text.
+        // Pending edits are discarded and planned again on the new text.
         let mut page = Page::new(self.page.text, Format::Hcl);
         let indent = page.indent(body.open);
         let Style { newline, unit, .. } = &self.style;
@@ -508,7 +507,7 @@ fn find<'b>(body: &'b Body, path: &[&str], level: Level) -> Result<Found<'b>, Ed
     }
 }
 
-/// The entries that a block of a map holds: itself, or each of its members.
+/// Names in a block of a map: its own, or those of its members.
 fn names_in(block: &Block) -> Vec<&str> {
     match (block.labels.first(), &block.given_name) {
         (Some(label), _) => vec![label],
@@ -517,7 +516,7 @@ fn names_in(block: &Block) -> Vec<&str> {
     }
 }
 
-/// Whether a list reads back as it is when each element is written as a block.
+/// Whether a list still reads back equal if each element is written as a block.
 fn are_blocks(elements: &[Node<'_>]) -> bool {
     let is_block = |element: &Node<'_>| {
         element.as_table().is_some_and(|members| {
@@ -546,7 +545,7 @@ fn unrepresentable(message: &str) -> Result<(), EditErrorKind> {
     Err(EditErrorKind::Unrepresentable(message.to_owned()))
 }
 
-/// One level of indentation, as the first item of a block that begins a line shows it.
+/// Indentation unit, taken from the first item that starts a line in a block.
 fn unit<'t>(page: &Page<'t>, root: &Body) -> Option<&'t str> {
     root.blocks().find_map(|block| {
         let outer = page.indent(block.range.start);

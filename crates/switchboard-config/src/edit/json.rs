@@ -1,4 +1,4 @@
-//! Edits of JSON with comments: one object inside another.
+//! Edits JSON with comments.
 
 use jsonc_parser::ast;
 use jsonc_parser::common::Ranged;
@@ -10,7 +10,7 @@ use super::render::{Spread, Style, nested};
 use super::{Edit, EditErrorKind};
 use crate::format::Format;
 
-/// The indentation of a file that shows none.
+/// Indentation if the file has none.
 const DEFAULT_UNIT: &str = "  ";
 
 pub(super) fn change(text: &str, edit: &Edit<'_>) -> Result<String, EditErrorKind> {
@@ -35,7 +35,7 @@ pub(super) fn change(text: &str, edit: &Edit<'_>) -> Result<String, EditErrorKin
         (Some(root), Edit::Set { path, value }) => editor.set(&root, path, value)?,
         (Some(root), Edit::Remove { path }) => editor.remove(&root, path)?,
         (None, Edit::Set { path, value }) => {
-            // Nothing but white space and comments: an object is put after them.
+            // The file has only white space and comments: append an object.
             let object = style.value(&nested(path, value), "", Spread::Lines);
             match page.content_end() {
                 0 => page.replace(0..text.len(), format!("{object}{}", page.newline)),
@@ -52,7 +52,7 @@ fn parse(text: &str) -> Option<Place> {
         comments: CommentCollectionStrategy::Off,
         tokens: false,
     };
-    // Whether the file is allowed to look as it does was decided when it was read; here everything goes.
+    // The file was validated when it was read, so accept all extensions here.
     let options = ParseOptions::default();
     let result = jsonc_parser::parse_to_ast(text, &collect, &options).ok()?;
     result.value.map(place)
@@ -87,7 +87,7 @@ fn entry(property: ast::ObjectProp<'_>) -> Entry {
     }
 }
 
-/// One level of indentation, as the first member that begins a line shows it.
+/// Indentation unit, taken from the first member that starts a line.
 fn unit(page: &Page<'_>, root: &Place) -> Option<String> {
     let braces = root.braces.as_ref()?;
     for entry in &braces.entries {

@@ -1,21 +1,18 @@
-//! Changes to a file's text that keep every byte outside the edited key.
+//! Edits configuration files in place, preserving every byte outside the edited key.
 //!
-//! The formats' parsers say *where* things stand; a change is a list of splices into the text
-//! as it was read, so comments, blank lines, indentation, line endings, quoting and the order of keys stay by
-//! construction, not by a printer's care. The result is parsed again before it is handed out: an edit either
-//! does exactly what was asked or returns an error.
+//! Parsers provide the positions; an edit is a list of splices into the original text, so comments, blank lines,
+//! indentation, line endings, quoting and key order are preserved by construction. The result is parsed again and
+//! verified: an edit either does exactly what was requested or returns an error.
 //!
-//! What belongs to a key, and goes when the key goes: the comments directly above it with no blank line
-//! between, the comment on its own line, the comma that separates it, and, where it stood alone between two
-//! blank lines (or a blank line and an end of the file), one of the two. To a section of TOML also belong the
-//! comments right below its last statement, unless they are right above the next header.
+//! Removed together with a key: the comments directly above it, the comment on its line, its comma, and, if it was
+//! surrounded by blank lines (or a blank line and the end of the file), one of them. A TOML section also includes the
+//! comments directly below its last statement, unless they are directly above the next header.
 //!
-//! A new key that is set and removed again leaves the very same bytes, except for what it had to open up:
-//! parents that were not there stay (JSON objects, inline tables, a `[header]` above sub-sections), an HCL
-//! block on one line stays spread over lines, braces that held white space alone are left as `{}`, and a file
-//! that was blank or empty keeps one blank line less or the empty object.
+//! Setting and removing a new key restores the original bytes, with these exceptions: new parents stay (JSON objects,
+//! inline tables, a `[header]` above sub-sections), a single-line HCL block stays expanded, braces with only white
+//! space become `{}`, and a blank file keeps one blank line less or the empty object.
 //!
-//! Owns no file access: see [`crate::write`].
+//! Does not access files: see [`crate::write`].
 
 mod braces;
 mod check;
@@ -35,27 +32,27 @@ use crate::tree::Node;
 pub use error::{EditError, EditErrorKind};
 pub use rule::{NewCondition, NewRule, add_rule};
 
-/// One change to a file's text. Paths are keys from the root, such as `["mcp_servers", "github", "env"]`.
+/// An edit of a file's text. Paths are keys from the root, such as `["mcp_servers", "github", "env"]`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Edit<'a> {
-    /// Puts a value at a path: replaces what stands there, or appends it and the parents it needs.
+    /// Sets a value: replaces the existing one, or appends it with missing parents.
     ///
-    /// A table that replaces a table is merged into it: members that stay the same keep their text.
+    /// A table is merged into an existing table: unchanged members keep their text.
     Set {
-        /// Where.
+        /// Keys from the root.
         path: &'a [&'a str],
-        /// What.
+        /// New value.
         value: Node<'a>,
     },
-    /// Takes a key away, with the comments that belong to it.
+    /// Removes a key, with its comments.
     Remove {
-        /// Where.
+        /// Keys from the root.
         path: &'a [&'a str],
     },
 }
 
 impl<'a> Edit<'a> {
-    /// The path of the edited key.
+    /// Keys from the root.
     pub fn path(&self) -> &'a [&'a str] {
         match self {
             Edit::Set { path, .. } | Edit::Remove { path } => path,
@@ -70,7 +67,7 @@ impl<'a> Edit<'a> {
     }
 }
 
-/// Applies one change to the text of a file, and returns the new text.
+/// Applies an edit and returns the new text.
 pub fn apply(text: &str, format: Format, edit: &Edit<'_>) -> Result<String, EditError> {
     change(text, format, edit).map_err(|kind| EditError::new(edit.path(), kind))
 }

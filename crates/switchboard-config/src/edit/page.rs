@@ -1,15 +1,15 @@
-//! A text, the comments between its statements, and the splices that change it.
+//! Text buffer for edits: lines, blank lines, comments and splices.
 //!
-//! Knows lines, blank lines and comments; does not know keys or values.
+//! Independent of keys and values.
 
 use std::ops::Range;
 
 use crate::format::Format;
 
-/// A text that is being changed. Every offset is one of the text as it was read.
+/// A text with pending splices. All offsets refer to the original text.
 pub(super) struct Page<'t> {
     pub(super) text: &'t str,
-    /// How lines end here: as the first one does.
+    /// Line ending of the first line.
     pub(super) newline: &'static str,
     comments: Comments,
     splices: Vec<(Range<usize>, Splice)>,
@@ -21,14 +21,13 @@ enum Splice {
     Lines(String),
 }
 
-/// What opens a comment.
+/// Comment syntax of the format.
 #[derive(Clone, Copy)]
 struct Comments {
     hash: bool,
     slashes: bool,
 }
 
-/// What stands between two statements or members.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Trivia {
     Newline,
@@ -40,7 +39,7 @@ pub(super) enum Trivia {
     },
 }
 
-/// Which of two blank lines goes when what stood between them goes.
+/// Which of the two blank lines around a removed statement is removed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Blank {
     Above,
@@ -82,7 +81,7 @@ impl<'t> Page<'t> {
         self.replace(range, "");
     }
 
-    /// The text with all splices made. Insertions at one place stay in the order they were asked for.
+    /// Applies all splices. Insertions at the same offset keep their order.
     pub(super) fn finish(mut self) -> String {
         self.splices
             .sort_by_key(|(range, _)| (range.start, range.end));
@@ -102,7 +101,7 @@ impl<'t> Page<'t> {
             done = done.max(range.end);
         }
         result.push_str(self.slice(done..self.text.len()));
-        // A last line without a terminator stays one, whichever line is now the last.
+        // Preserve a missing final line terminator.
         let terminated = self.text.is_empty() || self.text.ends_with('\n');
         if let (false, Some(rest)) = (terminated, result.strip_suffix('\n')) {
             result.truncate(rest.strip_suffix('\r').unwrap_or(rest).len());
@@ -110,12 +109,12 @@ impl<'t> Page<'t> {
         result
     }
 
-    /// The first byte of the line that `at` stands on.
+    /// Start of the line that contains `at`.
     pub(super) fn line_start(&self, at: usize) -> usize {
         self.slice(0..at).rfind('\n').map_or(0, |found| found + 1)
     }
 
-    /// The end of the line that `at` stands on, before its terminator.
+    /// End of the line that contains `at`, before its terminator.
     pub(super) fn line_end(&self, at: usize) -> usize {
         let rest = self.slice(at..self.text.len());
         match rest.find('\n') {
@@ -127,29 +126,29 @@ impl<'t> Page<'t> {
         }
     }
 
-    /// The first byte after the line that `at` stands on.
+    /// Start of the line after `at`.
     pub(super) fn next_line(&self, at: usize) -> usize {
         let rest = self.slice(at..self.text.len());
         rest.find('\n')
             .map_or(self.text.len(), |found| at + found + 1)
     }
 
-    /// The spaces and tabs that the line of `at` begins with.
+    /// Indentation of the line that contains `at`.
     pub(super) fn indent(&self, at: usize) -> &'t str {
         let line = self.slice(self.line_start(at)..self.line_end(at));
         let width = line.len() - line.trim_start_matches([' ', '\t']).len();
         line.get(..width).unwrap_or_default()
     }
 
-    /// Whether nothing but white space stands before `at` on its line.
+    /// Whether only white space precedes `at` on its line.
     pub(super) fn begins_line(&self, at: usize) -> bool {
-        // From here backwards: a file can be one long line, and this is asked about each of its members.
+        // Scan backwards: a file can be one long line, and this runs for each of its members.
         let blank = |character: char| character.is_whitespace() && character != '\n';
         let before = self.slice(0..at).trim_end_matches(blank);
         before.is_empty() || before.ends_with('\n')
     }
 
-    /// The end of the last line that is not blank, and 0 when there is none.
+    /// End of the last non-blank line; 0 if there is none.
     pub(super) fn content_end(&self) -> usize {
         self.text.trim_end().len()
     }
@@ -163,17 +162,17 @@ impl<'t> Page<'t> {
         self.line_start(above).min(line_start)..line_start
     }
 
-    /// Whether `at`, the start of a line, follows a blank line or begins the file.
+    /// Whether the line start `at` follows a blank line or is the start of the file.
     pub(super) fn blank_above(&self, at: usize) -> bool {
         at == 0 || self.is_blank(self.line_above(at))
     }
 
-    /// Whether `at`, the start of a line, is a blank line or the end of the file.
+    /// Whether the line start `at` is a blank line or the end of the file.
     pub(super) fn blank_below(&self, at: usize) -> bool {
         at >= self.text.len() || self.is_blank(at..self.next_line(at))
     }
 
-    /// What stands between statements in a stretch that holds nothing else.
+    /// Tokenizes a range that contains only trivia.
     pub(super) fn trivia(&self, range: Range<usize>) -> Vec<Trivia> {
         let mut found = Vec::new();
         let mut at = range.start;
@@ -212,8 +211,8 @@ impl<'t> Page<'t> {
         found
     }
 
-    /// Where the comments begin that belong to what starts at `start`: those directly above it, after `floor`.
-    /// A comment on the line of `floor` belongs to what stands there, unless `floor` begins the file.
+    /// Start of the comments that belong to the item at `start`: those directly above it, after `floor`. A comment on
+    /// the line of `floor` belongs to the item there, unless `floor` is the start of the file.
     pub(super) fn lead(&self, floor: usize, start: usize) -> usize {
         let trivia = self.trivia(floor..start);
         let first_newline = trivia.iter().position(|item| *item == Trivia::Newline);
@@ -242,7 +241,7 @@ impl<'t> Page<'t> {
         lead
     }
 
-    /// Deletes the lines from the one of `start` to the one of `end`.
+    /// Deletes the lines from `start` to `end`, inclusive.
     pub(super) fn delete_lines(&mut self, start: usize, end: usize, blank: Blank) {
         let mut start = self.line_start(start);
         let mut end = self.next_line(end);
@@ -257,12 +256,12 @@ impl<'t> Page<'t> {
         self.delete(start..end);
     }
 
-    /// Adds lines after the one of `at`.
+    /// Inserts lines after the line of `at`.
     pub(super) fn insert_lines_after(&mut self, at: usize, lines: &[String]) {
         self.insert_lines_at(self.next_line(at), lines);
     }
 
-    /// Adds lines before the one that starts at `at`.
+    /// Inserts lines before the line that starts at `at`.
     pub(super) fn insert_lines_at(&mut self, at: usize, lines: &[String]) {
         let terminated = lines
             .iter()

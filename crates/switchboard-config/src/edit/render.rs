@@ -1,27 +1,26 @@
-//! Keys and values written in each format's spelling.
+//! Renders keys and values in the syntax of each format.
 
 use std::fmt::Write as _;
 
 use crate::format::Format;
 use crate::tree::{Member, Node, Value};
 
-/// The longest list of plain values that is written on one line.
+/// Maximum width of a single-line list of scalars.
 const LINE_WIDTH: usize = 100;
 
-/// How values are spelled in one place of one file.
+/// Notation used at one place of a file.
 #[derive(Debug, Clone)]
 pub(super) struct Style {
     pub(super) format: Format,
     pub(super) newline: &'static str,
-    /// One level of indentation.
+    /// Indentation unit.
     pub(super) unit: String,
-    /// Between a key and its value, such as `: `.
+    /// Between key and value, such as `: `.
     pub(super) assign: String,
-    /// Between the members of a table on one line, such as `, `.
+    /// Between members on one line, such as `, `.
     pub(super) separator: String,
 }
 
-/// Whether tables may spread over lines.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Spread {
     OneLine,
@@ -43,7 +42,7 @@ impl Style {
         }
     }
 
-    /// `key = value`, with a key of one or more parts.
+    /// Renders `key = value`; the key may be dotted.
     pub(super) fn member(
         &self,
         path: &[&str],
@@ -56,7 +55,7 @@ impl Style {
         format!("{key}{}{value}", self.assign)
     }
 
-    /// A key of one or more parts.
+    /// Renders a dotted key.
     pub(super) fn key_path(&self, path: &[&str]) -> String {
         let keys: Vec<_> = path.iter().map(|key| self.key(key)).collect();
         keys.join(".")
@@ -71,7 +70,7 @@ impl Style {
         if bare { key.to_owned() } else { quoted(key) }
     }
 
-    /// A value, whose further lines are indented by `indent` and more.
+    /// Renders a value; further lines are indented by at least `indent`.
     pub(super) fn value(&self, node: &Node<'_>, indent: &str, spread: Spread) -> String {
         match &node.value {
             Value::Null => "null".to_owned(),
@@ -144,19 +143,19 @@ impl Style {
     }
 }
 
-/// The value inside as many tables as there are keys.
+/// Wraps the value in one table per key.
 pub(super) fn nested<'a>(path: &[&'a str], value: &Node<'a>) -> Node<'a> {
     path.iter()
         .rev()
         .fold(value.clone(), |inner, key| Node::table([(*key, inner)]))
 }
 
-/// Whether HCL takes the key as an identifier.
+/// Whether the key is a valid HCL identifier.
 pub(super) fn is_hcl_name(key: &str) -> bool {
     hcl_edit::Ident::try_new(key).is_ok()
 }
 
-/// Text in double quotes, with the escapes that TOML, JSON and HCL have in common.
+/// Quotes a text, with the escapes that TOML, JSON and HCL share.
 pub(super) fn quoted(text: &str) -> String {
     let mut result = String::with_capacity(text.len() + 2);
     result.push('"');
@@ -167,7 +166,7 @@ pub(super) fn quoted(text: &str) -> String {
             '\n' => result.push_str("\\n"),
             '\r' => result.push_str("\\r"),
             '\t' => result.push_str("\\t"),
-            // A control character would be invisible at best, and is not allowed in most places.
+            // Control characters are invisible, and not allowed in most places.
             other if other.is_control() => {
                 let _ = write!(result, "\\u{:04x}", u32::from(other));
             }
@@ -178,7 +177,7 @@ pub(super) fn quoted(text: &str) -> String {
     result
 }
 
-/// Words that mean something else than a key at the beginning of an HCL object.
+/// Keywords that cannot be the first key of an HCL object.
 const HCL_WORDS: [&str; 6] = ["for", "if", "in", "null", "true", "false"];
 
 fn is_bare_toml_key(key: &str) -> bool {

@@ -1,7 +1,7 @@
-//! One more permission rule in a file that may have some already.
+//! Adds a permission rule to a file.
 //!
-//! Rules are a list, and an edit sets a value as a whole; but the rules that are there may have comments between them.
-//! So where the format lets a list grow at the end of the file, that is where the rule goes.
+//! An ordinary edit would rewrite the whole list and lose comments between existing rules. So TOML gets a new table at
+//! the end of the file if that is valid.
 
 use std::fmt::Write as _;
 
@@ -14,34 +14,33 @@ use crate::tree::{Node, Value};
 
 const PATH: [&str; 2] = ["permissions", "rules"];
 
-/// A rule to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRule {
-    /// The tools it is about.
+    /// Name or glob of the tools.
     pub tool: String,
-    /// What it says of them: `allow`, `ask` or `deny`.
+    /// `allow`, `ask` or `deny`.
     pub action: &'static str,
-    /// Which calls of them; all where there is none.
+    /// Restricts the rule to some calls; `None`: all.
     pub condition: Option<NewCondition>,
 }
 
-/// The condition of a rule to be written.
+/// Condition of a [`NewRule`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NewCondition {
     /// `command = "git status"`.
     Command(String),
     /// `arguments = { NAME = "value" }`.
     Equals {
-        /// The argument.
+        /// Argument name.
         argument: String,
-        /// Its value.
+        /// Value that the argument must equal.
         value: String,
     },
     /// `arguments = { NAME = { under = "folder" } }`.
     Under {
-        /// The argument.
+        /// Argument name.
         argument: String,
-        /// The folder, or one file.
+        /// A folder, or a single file.
         folder: String,
     },
     /// `exact_arguments = '{…}'`, with the text of a JSON object.
@@ -49,7 +48,7 @@ pub enum NewCondition {
 }
 
 impl NewRule {
-    /// A rule that allows.
+    /// Creates a rule with the action `allow`.
     pub fn allow(tool: impl Into<String>, condition: Option<NewCondition>) -> Self {
         Self {
             tool: tool.into(),
@@ -75,7 +74,7 @@ impl NewRule {
         Node::table(members)
     }
 
-    /// The members as lines of TOML.
+    /// TOML lines of the rule.
     fn lines(&self) -> Vec<String> {
         let mut lines = vec![
             format!("tool = {}", quoted(&self.tool)),
@@ -99,7 +98,7 @@ impl NewRule {
     }
 }
 
-/// Adds a rule to the text of a file, and returns the new text.
+/// Adds a rule and returns the new text.
 pub fn add_rule(text: &str, format: Format, rule: &NewRule) -> Result<String, EditError> {
     let file = SourceFile::new("", Scope::Dynamic, text);
     let before = check::read(&file, format).map_err(|kind| EditError::new(&PATH, kind))?;
@@ -123,7 +122,7 @@ pub fn add_rule(text: &str, format: Format, rule: &NewRule) -> Result<String, Ed
     apply(text, format, &edit)
 }
 
-/// The text with one more table at its end, if that is what TOML makes of it.
+/// Appends a table; `None` if the result does not parse as expected.
 fn grown(text: &str, rule: &NewRule, rules: &Node<'_>) -> Option<String> {
     let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let mut grown = text.to_owned();
@@ -146,7 +145,6 @@ fn grown(text: &str, rule: &NewRule, rules: &Node<'_>) -> Option<String> {
     is_meant.then_some(grown)
 }
 
-/// A key of TOML.
 fn key(name: &str) -> String {
     let is_bare = !name.is_empty()
         && name
@@ -159,7 +157,6 @@ fn key(name: &str) -> String {
     }
 }
 
-/// A basic string of TOML.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {

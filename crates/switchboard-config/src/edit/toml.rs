@@ -1,7 +1,7 @@
-//! Edits of TOML: sections under headers, dotted keys, inline tables and arrays of tables.
+//! Edits TOML: sections, dotted keys, inline tables and arrays of tables.
 //!
-//! One table may be spread over all of these, so a key is looked up among the file's statements by its whole
-//! path, and removed wherever pieces of it stand.
+//! A table may use all of these at once, so a key is looked up by its full path among all statements, and all its parts
+//! are removed.
 
 mod layout;
 
@@ -14,7 +14,7 @@ use crate::format::Format;
 use crate::tree::{Member, Node, Value};
 use layout::{Section, Sections};
 
-/// How many keys a header has at most in sections we write: `[mcp_servers.NAME]`. Deeper tables are inline.
+/// Maximum number of keys in a header that we write: `[mcp_servers.NAME]`. Deeper tables are inline.
 const HEADER_KEYS: usize = 2;
 
 pub(super) fn change(
@@ -45,13 +45,13 @@ struct Editor<'t, 'n> {
     style: Style,
     sections: Sections,
     before: &'n Node<'n>,
-    /// The blank line that goes with a removed section: new ones get theirs above them.
+    /// Blank line to remove with a section: new sections get one above.
     section_blank: Blank,
-    /// The blank line that goes with a removed statement: the first one of the root gets its below it.
+    /// Blank line to remove with a statement: the first one of the root gets one below.
     statement_blank: Blank,
 }
 
-/// A statement and the section it stands in, by number.
+/// A statement, as section and index.
 #[derive(Debug, Clone, Copy)]
 struct Statement {
     section: usize,
@@ -101,7 +101,7 @@ impl<'t> Editor<'t, '_> {
         }
     }
 
-    /// Makes a table that is spread over statements and sections say something else.
+    /// Replaces a table that is spread over statements and sections.
     fn merge(
         &mut self,
         path: &[&str],
@@ -114,7 +114,7 @@ impl<'t> Editor<'t, '_> {
                 self.remove_pieces(&child(path, &member.key));
             }
         }
-        // What may become a section comes last: statements below its header would be its own.
+        // Members that may become sections come last: statements below their header would belong to them.
         let may_be_section = |member: &&Member<'_>| {
             let value = &member.value;
             value.as_table().is_some() || value.as_array().is_some_and(are_tables)
@@ -126,12 +126,12 @@ impl<'t> Editor<'t, '_> {
         Ok(())
     }
 
-    /// What is taken out makes room for something else, so its surroundings stay.
+    /// Keeps the blank lines around removed parts that are about to be replaced.
     fn keep_blank_lines(&mut self) {
         self.statement_blank = Blank::Keep;
     }
 
-    /// Makes an array of tables say something else. Equal elements at both ends keep their text.
+    /// Replaces an array of tables. Equal elements at both ends keep their text.
     fn merge_array(
         &mut self,
         path: &[&str],
@@ -171,7 +171,7 @@ impl<'t> Editor<'t, '_> {
         Ok(())
     }
 
-    /// Makes one element of an array of tables, one section without sub-sections, say something else.
+    /// Replaces one element of an array of tables, a section without sub-sections.
     fn merge_element(&mut self, section: usize, value: &Node<'_>) -> Result<(), EditErrorKind> {
         let members = value.as_table().unwrap_or_default();
         let entries = self.sections.entries(section).to_vec();
@@ -192,7 +192,7 @@ impl<'t> Editor<'t, '_> {
         Ok(())
     }
 
-    /// Writes a key that is not there, with the parents it needs.
+    /// Adds a new key, with missing parents.
     fn insert(&mut self, path: &[&str], value: &Node<'_>) {
         let tables = matches!(&value.value, Value::Array(elements) if are_tables(elements));
         let table = value.as_table().is_some();
@@ -272,13 +272,13 @@ impl<'t> Editor<'t, '_> {
             let line = statement(&self.style, self.page.indent(header.start));
             self.page.insert_lines_after(header.end, &[line]);
         } else if let Some(first) = self.sections.get(1) {
-            // A key of the root must stand above every header.
+            // Root keys must precede all headers.
             let header = first.header.clone().unwrap_or_default();
             let start = self.page.line_start(self.page.lead(0, header.start));
             let line = statement(&self.style, "");
             self.page.insert_lines_at(start, &[line, String::new()]);
         } else {
-            // Comments alone: a blank line keeps them from belonging to the new key.
+            // Only comments: a blank line keeps them separate from the new key.
             let line = statement(&self.style, "");
             match self.page.content_end() {
                 0 => self.page.insert_lines_at(self.page.text.len(), &[line]),
@@ -317,7 +317,7 @@ impl<'t> Editor<'t, '_> {
         let end = self.section_end(section);
         let indents = self.indents_of(section);
         let mut lines = self.section_lines(path, value, array, indents);
-        // Where sections stand close together the new one does too.
+        // Follow the spacing of the existing sections.
         if self.page.blank_below(self.page.next_line(end)) {
             lines.insert(0, String::new());
         }
@@ -355,7 +355,7 @@ impl<'t> Editor<'t, '_> {
         std::iter::once(first).chain(members).collect()
     }
 
-    /// How a section's header and its statements are indented.
+    /// Indentation of a section's header and of its statements.
     fn indents_of(&self, section: usize) -> [&'t str; 2] {
         let Some(section) = self.sections.get(section) else {
             return ["", ""];
@@ -366,7 +366,7 @@ impl<'t> Editor<'t, '_> {
         [header, body]
     }
 
-    /// Deletes every statement and section that is the key, or a part of it.
+    /// Deletes all statements and sections that define the key or a part of it.
     fn remove_pieces(&mut self, path: &[&str]) -> bool {
         let mut statements = Vec::new();
         let mut sections = Vec::new();
@@ -419,7 +419,7 @@ impl<'t> Editor<'t, '_> {
         self.page.delete_lines(lead, entry.value.range.end, blank);
     }
 
-    /// The first comment that belongs to a section's header, or the header.
+    /// Start of a section, including the comments of its header.
     fn section_start(&self, section: usize) -> usize {
         let header = self
             .sections
@@ -431,7 +431,7 @@ impl<'t> Editor<'t, '_> {
         header.map_or(0, |header| self.page.lead(floor, header.start))
     }
 
-    /// The end of a section's last statement, or of the comments right below it that are not the next one's.
+    /// End of a section, including comments directly below its last statement that do not belong to the next section.
     fn section_end(&self, section: usize) -> usize {
         let last = self.last_end(section);
         let next = self
@@ -471,7 +471,7 @@ impl<'t> Editor<'t, '_> {
         }
     }
 
-    /// The statement whose value the path leads to or into, and how many keys that takes.
+    /// The statement that contains the path, and how many keys it covers.
     fn holder(&self, path: &[&str]) -> Option<(Place, usize)> {
         self.sections.iter().find_map(|(_, section)| {
             section.entries.iter().find_map(|entry| {
@@ -481,7 +481,7 @@ impl<'t> Editor<'t, '_> {
         })
     }
 
-    /// Elements of an array have no keys, so no path leads into them.
+    /// Array elements have no keys, so a path cannot enter them.
     fn refuse_array(&self, path: &[&str]) -> Result<(), EditErrorKind> {
         let through = |section: &Section| {
             let length = section.path.len();

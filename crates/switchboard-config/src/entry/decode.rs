@@ -1,4 +1,4 @@
-//! From the tree to a [`ServerEntry`].
+//! Decodes a syntax tree into a [`ServerEntry`].
 
 use super::keys::{self, Field, Key};
 use super::validate::{header_fault, validate, variable_fault};
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::tree::{Member, Node, Span};
 
-/// Reads one server table. What is wrong is reported; an entry with an error is marked as faulty.
+/// Decodes one server table. Errors are reported, and mark the entry as faulty.
 pub(crate) fn decode(
     name: &str,
     name_span: Span,
@@ -23,7 +23,7 @@ pub(crate) fn decode(
             if let Some(field) = member_into(&mut entry, member, reader) {
                 if let Some((_, earlier)) = spans.iter().find(|(other, _)| *other == field) {
                     let line = reader.file().position(earlier.start).line;
-                    let message = format!("`{}` says again what line {line} says", member.key);
+                    let message = format!("`{}` repeats the key on line {line}", member.key);
                     reader.error(
                         "duplicate-key",
                         member.key_span,
@@ -45,7 +45,7 @@ pub(crate) fn decode(
     }
 }
 
-/// Reads one member; the field it was, if it was one.
+/// Decodes one member; returns its field if the key is known.
 fn member_into(
     entry: &mut ServerEntry,
     member: &Member<'_>,
@@ -55,7 +55,7 @@ fn member_into(
     let normal = Reader::normal(&member.key);
     let key = normal.as_ref();
     let field = match key {
-        // Other spellings that people and tools use.
+        // Common alternative spellings.
         "type" => Field::Transport,
         "program" => Field::Command,
         "environment" => Field::Env,
@@ -67,7 +67,7 @@ fn member_into(
             entry.tool_timeout = reader.milliseconds(key, node);
             return Some(Field::ToolTimeout);
         }
-        // The list form names each entry inside of it; see `document`.
+        // `name` is part of the list form; see `document`.
         "name" | "description" => return None,
         "auto_approve" | "always_allow" | "trust" => {
             reader.warning(
@@ -209,7 +209,7 @@ fn sandbox(key: &str, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<Sa
 
 fn roots(key: &str, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<RootsEntry> {
     if let Some(text) = node.as_str() {
-        // A folder alone is a likely slip, and no word is near it.
+        // A single folder instead of a list is a likely mistake; suggesting a keyword would not help.
         if text.contains(['/', '\\', '$', '~']) || text.starts_with('.') {
             reader.error(
                 "bad-value",
@@ -226,7 +226,7 @@ fn roots(key: &str, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<Root
         reader.error(
             "bad-value",
             node.span,
-            format!("`{key}` has an empty folder in it"),
+            format!("`{key}` contains an empty folder name"),
             "remove it, or write \"workspace\" for the folder of the project",
         );
         return None;
@@ -239,7 +239,7 @@ fn roots(key: &str, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<Root
 }
 
 fn oauth(key: &str, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<OAuthEntry> {
-    // `oauth: false` is how some tools say that the server needs none.
+    // Some tools write `oauth: false` for a server without login.
     if node.as_bool() == Some(false) {
         return None;
     }
@@ -250,7 +250,7 @@ fn oauth(key: &str, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<OAut
             "client_id" => oauth.client_id = reader.text(&path, node),
             "client_secret" => oauth.client_secret = reader.secret(&path, node),
             "client_secret_env_var" => oauth.client_secret_env_var = reader.text(&path, node),
-            // One space-separated text is how OAuth itself writes scopes.
+            // OAuth itself writes scopes as one space-separated text.
             "scopes" | "scope" if node.as_str().is_some() => {
                 let text = reader.text(&path, node).unwrap_or_default();
                 oauth.scopes = text.split_whitespace().map(String::from).collect();

@@ -1,4 +1,4 @@
-//! From a [`ServerEntry`] to the tree, in our own spelling and order.
+//! Encodes a [`ServerEntry`] as a tree, with our own spelling and order of keys.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::secret::Secret;
 use crate::tree::{Node, Value};
 
 impl ServerEntry {
-    /// The entry as a table of our own keys, leaving out what is not stated.
+    /// Encodes the entry as a table, without absent fields.
     pub fn to_node(&self) -> Node<'_> {
         let mut table = Table::default();
         table.word(Field::Transport, self.transport.map(super::Transport::name));
@@ -52,7 +52,7 @@ impl ServerEntry {
     }
 }
 
-/// Seconds as a person writes them: whole ones without a fraction.
+/// Seconds, without a fraction if whole.
 pub(crate) fn seconds(duration: Duration) -> Node<'static> {
     match (duration.subsec_nanos(), i64::try_from(duration.as_secs())) {
         (0, Ok(whole)) => Node::detached(whole),

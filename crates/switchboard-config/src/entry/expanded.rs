@@ -1,12 +1,11 @@
-//! Expansion of every text in an entry.
+//! Expands the variables in all texts of an entry.
 
 use super::{Field, RootsEntry, ServerEntry};
 use crate::expand::{ExpandError, Variables, expand};
 
 impl ServerEntry {
-    /// Whether any text refers to something.
     pub(crate) fn has_references(&self) -> bool {
-        // A shared visitor would need a copy to work on; most entries have no reference and need none.
+        // Separate from `expanded`, which needs a copy: most entries have no references.
         let has = |text: &str| text.contains("${");
         let option = |text: &Option<String>| text.as_deref().is_some_and(has);
         let list = |texts: &[String]| texts.iter().any(|text| has(text));
@@ -29,7 +28,7 @@ impl ServerEntry {
             || self.oauth.is_some()
     }
 
-    /// The entry with every reference replaced, or what could not be.
+    /// Replaces every reference; the errors are those that could not be resolved.
     pub(crate) fn expanded(
         &self,
         variables: &Variables<'_>,

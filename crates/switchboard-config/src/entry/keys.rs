@@ -1,4 +1,4 @@
-//! The keys of a server entry: the one list that decoding, encoding, schema and suggestions share.
+//! Keys of a server entry: the single list behind decoding, encoding, schema and suggestions.
 
 use super::{Permission, SandboxMode, Transport};
 
@@ -38,14 +38,14 @@ pub enum Field {
     Roots,
 }
 
-/// What a key's value looks like.
+/// Type of a key's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// Text.
+    /// A string.
     Text,
-    /// A list of texts.
+    /// A list of strings.
     TextList,
-    /// A table of texts.
+    /// A table of strings.
     TextMap,
     /// `true` or `false`.
     Bool,
@@ -53,7 +53,7 @@ pub enum Shape {
     Seconds,
     /// A whole number above zero.
     Count,
-    /// A number from 1 on.
+    /// A number of at least 1.
     Factor,
     /// A number of tokens, or `auto`.
     Window,
@@ -61,56 +61,56 @@ pub enum Shape {
     Port,
     /// `auto`, `auto:N`, `on` or `off`.
     ToolSearch,
-    /// One of a few words.
+    /// One of these words.
     OneOf(&'static [&'static str]),
     /// A command: a text, or a list of program and arguments.
     Command,
-    /// Servers by name, or a list of servers that name themselves.
+    /// Servers by name, or a list of servers with a `name`.
     Servers,
-    /// The table of settings.
+    /// The `[settings]` table.
     Settings,
-    /// Permission rules.
+    /// A list of permission rules.
     Rules,
-    /// Hooks.
+    /// A list of hooks.
     Hooks,
     /// A list of server patterns.
     PatternList,
     /// A table of conditions on arguments.
     Conditions,
-    /// A table with keys of its own.
+    /// A table with these keys.
     Table(&'static [Key]),
     /// A table whose every value is a table with these keys.
     MapOf(&'static [Key]),
-    /// A word, or a table with these keys.
+    /// One of these words, or a table with these keys.
     WordOrTable(&'static [&'static str], &'static [Key]),
-    /// A word, or a list of texts.
+    /// One of these words, or a list of strings.
     WordOrList(&'static [&'static str]),
 }
 
-/// One key: its name, what stands behind it, and a line for people.
+/// A key of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
-    /// The name in our own files.
+    /// Spelling in our own files.
     pub name: &'static str,
-    /// What stands behind it.
+    /// Type of the value.
     pub shape: Shape,
-    /// A line for people.
+    /// Description for the reference and the schema.
     pub about: &'static str,
 }
 
 impl Field {
     /// The key of this field.
     pub fn key(self) -> &'static Key {
-        // `KEYS` is in the order of the enum, which a test holds.
+        // `KEYS` is in the order of the enum; a test checks it.
         &KEYS[self as usize].1
     }
 
-    /// The name in our own files.
+    /// Spelling in our own files.
     pub fn name(self) -> &'static str {
         self.key().name
     }
 
-    /// The field of a key in our own spelling.
+    /// Looks up a key in our own spelling.
     pub(crate) fn from_key(key: &str) -> Option<Self> {
         KEYS.iter()
             .find(|(_, known)| known.name == key)
@@ -184,9 +184,9 @@ pub const KEYS: [(Field, Key); 27] = [
     (Field::Tools, key("tools", Shape::MapOf(TOOL_KEYS), "Settings of single tools, by the tool's own name.")),
     (Field::TrustAnnotations, key("trust_annotations", Shape::Bool, "Whether the server's read-only and destructive hints count for permissions.")),
     (Field::Pin, key("pin", Shape::Bool, "Whether a tool that changed is set aside until you approve the change. On by default.")),
-    (Field::Sandbox, key("sandbox", Shape::WordOrTable(SANDBOXES, SANDBOX_KEYS), "What the program may touch.")),
+    (Field::Sandbox, key("sandbox", Shape::WordOrTable(SANDBOXES, SANDBOX_KEYS), "What the program may access.")),
     (Field::Shared, key("shared", Shape::Bool, "Whether sessions may share one process of the server.")),
-    (Field::IdleShutdown, key("idle_shutdown_sec", Shape::Seconds, "End the server after this many idle seconds.")),
+    (Field::IdleShutdown, key("idle_shutdown_sec", Shape::Seconds, "Stop the server after this many idle seconds; it restarts on next use.")),
     (Field::Roots, key("roots", Shape::WordOrList(ROOTS), "Folders that the server is told about: `workspace`, `none`, or a list. When absent: the workspace, unless its own arguments name folders.")),
 ];
 
@@ -205,7 +205,7 @@ pub const TOOL_KEYS: &[Key] = &[
     key(
         "hidden",
         Shape::Bool,
-        "Whether the model does not get to see the tool.",
+        "Whether the tool is hidden from the model.",
     ),
 ];
 
@@ -214,7 +214,7 @@ pub const SANDBOX_KEYS: &[Key] = &[
     key(
         "mode",
         Shape::OneOf(SANDBOXES),
-        "Which files the program may touch.",
+        "Which files the program may access.",
     ),
     key(
         "network",
@@ -240,12 +240,12 @@ pub const OAUTH_KEYS: &[Key] = &[
     key(
         "issuer",
         Shape::Text,
-        "The authorization server, when discovery should not choose.",
+        "The authorization server, to override discovery.",
     ),
     key(
         "metadata_url",
         Shape::Text,
-        "The authorization server's metadata document, when it is at an unusual place.",
+        "The authorization server's metadata document, when it is at a non-standard URL.",
     ),
     key(
         "resource",
@@ -285,7 +285,7 @@ pub const OAUTH_KEYS: &[Key] = &[
     key(
         "client_metadata_url",
         Shape::Text,
-        "The address of a client metadata document, for authorization servers that read such.",
+        "The URL of a client metadata document, for authorization servers that support it.",
     ),
     key(
         "idp_token_endpoint",
@@ -315,11 +315,11 @@ pub const OAUTH_KEYS: &[Key] = &[
     key(
         "dpop",
         Shape::Bool,
-        "Whether tokens are bound to a key; when absent, where the server asks for it.",
+        "Whether tokens are bound to a key; when absent, only if the server requires it.",
     ),
 ];
 
-/// The known key nearest to a mistyped one, if any is near enough to be meant.
+/// The known key most similar to a mistyped one, if any is similar enough.
 pub fn nearest<'k>(typed: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let typed = snake_case(typed);
     let scored = known
@@ -329,7 +329,7 @@ pub fn nearest<'k>(typed: &str, known: impl IntoIterator<Item = &'k str>) -> Opt
     (distance <= 1 + name.len() / 4).then_some(name)
 }
 
-/// `enabledTools` and `enabled-tools` as our files spell them: `enabled_tools`.
+/// Converts `enabledTools` and `enabled-tools` to our spelling, `enabled_tools`.
 pub(crate) fn snake_case(key: &str) -> String {
     let mut snake = String::with_capacity(key.len() + 4);
     for character in key.chars() {

@@ -1,4 +1,4 @@
-//! Secrets that stand in an entry as plain text, and references in their place.
+//! Finds plain-text secrets in an entry, and replaces them by variable references.
 
 use super::ServerEntry;
 use crate::expand::is_only_references;
@@ -6,7 +6,7 @@ use crate::mask;
 use crate::secret::{MASK, Secret};
 
 impl ServerEntry {
-    /// Where the entry has a secret as plain text: `env.API_KEY`, `headers.Authorization`, `args`, `url`.
+    /// Locations of plain-text secrets: `env.API_KEY`, `headers.Authorization`, `args`, `url`.
     pub fn literal_secrets(&self) -> Vec<String> {
         let mut places = Vec::new();
         for (name, value) in &self.env {
@@ -33,8 +33,8 @@ impl ServerEntry {
         places
     }
 
-    /// The entry with references in place of secrets in variables and headers, and the variables that have to be set.
-    /// Secrets in arguments and addresses stay: which part of them is the secret is a guess.
+    /// Replaces secrets in `env` and `headers` by references, and returns the variables to set. Secrets in arguments
+    /// and URLs stay: which part of them is secret is a guess.
     pub fn with_variables(&self, server: &str) -> (Self, Vec<String>) {
         let mut entry = self.clone();
         let mut variables = Vec::new();
@@ -96,7 +96,7 @@ fn is_variable_name(name: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// A variable that is called like these words: `my-server`, `X-Key` becomes `MY_SERVER_X_KEY`.
+/// Builds a variable name: `my-server`, `X-Key` becomes `MY_SERVER_X_KEY`.
 fn variable_of(words: &[&str]) -> String {
     let name: String = words
         .join("_")

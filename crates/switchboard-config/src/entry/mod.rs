@@ -1,7 +1,7 @@
-//! One server entry: what a file says about a server, before variables are expanded.
+//! Server entry: the settings of one server in one file, before variables are expanded.
 //!
-//! Owns the meaning of the keys of a server table. [`keys`] is the one list of them; decoding, encoding, the
-//! JSON Schema and the suggestions for mistyped keys all read it.
+//! [`keys`] is the single list of keys, shared by decoding, encoding, the JSON Schema and the suggestions for mistyped
+//! keys.
 
 mod decode;
 mod encode;
@@ -22,67 +22,67 @@ pub use keys::Field;
 pub(crate) use reader::Reader;
 pub(crate) use validate::ValueFault;
 
-/// A server as one file describes it. Strings are as written, with `${…}` still in them.
+/// A server as written in one file, with `${…}` not yet expanded.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ServerEntry {
-    /// How to reach it; inferred from `command` or `url` when absent.
+    /// `None`: inferred from `command` or `url`.
     pub transport: Option<Transport>,
-    /// The program to start.
+    /// Program of a stdio server.
     pub command: Option<String>,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// Variables set for it, in order.
+    /// Variables set for the program, in order.
     pub env: Vec<(String, Secret)>,
     /// Names of variables passed on from our own environment.
     pub env_vars: Vec<String>,
-    /// Whether the whole environment is passed on.
+    /// Whether the whole environment is passed on; `None`: no.
     pub inherit_env: Option<bool>,
-    /// The folder it starts in.
+    /// Working folder of the program.
     pub cwd: Option<String>,
-    /// Where it listens.
+    /// URL of a remote server.
     pub url: Option<String>,
     /// HTTP headers, in order.
     pub headers: Vec<(String, Secret)>,
-    /// A command, as program and arguments, that prints further headers.
+    /// Program and arguments that print further headers as JSON.
     pub headers_helper: Vec<String>,
-    /// The variable that holds a bearer token.
+    /// Environment variable that holds a bearer token.
     pub bearer_token_env_var: Option<String>,
-    /// OAuth settings.
+    /// Overrides of OAuth discovery.
     pub oauth: Option<OAuthEntry>,
-    /// A PEM file with certificates that are trusted for this server alone.
+    /// PEM file with certificates trusted for this server only.
     pub ca_file: Option<String>,
-    /// Whether it may connect; yes when absent.
+    /// Whether it may connect; `None`: yes.
     pub enabled: Option<bool>,
-    /// Whether start-up waits for it and fails without it.
+    /// Whether start-up waits for it and fails without it; `None`: no.
     pub required: Option<bool>,
-    /// Deadline from spawn to listed tools.
+    /// Deadline from spawn to listed tools; `None`: the setting.
     pub startup_timeout: Option<Duration>,
-    /// Idle deadline of a call.
+    /// Idle deadline of a call; `None`: the setting.
     pub tool_timeout: Option<Duration>,
-    /// Total deadline of a call.
+    /// Total deadline of a call; `None`: the setting.
     pub tool_max: Option<Duration>,
-    /// If not empty, the only tools that are offered.
+    /// If not empty, only these tools are offered.
     pub enabled_tools: Vec<String>,
     /// Tools that are not offered.
     pub disabled_tools: Vec<String>,
-    /// Settings of single tools.
+    /// Settings of individual tools, by tool name.
     pub tools: Vec<(String, ToolEntry)>,
-    /// Whether its read-only and destructive hints count for permissions.
+    /// Whether its read-only and destructive hints count for permissions; `None`: no.
     pub trust_annotations: Option<bool>,
-    /// Whether tools that changed are set aside until the change is approved; yes when absent.
+    /// Whether changed tools are set aside until approved; `None`: yes.
     pub pin: Option<bool>,
-    /// What its process may touch.
+    /// What its process may access.
     pub sandbox: Option<Sandbox>,
-    /// Whether sessions may share one process of it.
+    /// Whether sessions may share one process; `None`: the default.
     pub shared: Option<bool>,
-    /// How long it may idle before it is ended.
+    /// Idle time after which it is stopped; it restarts on next use. `None`: never.
     pub idle_shutdown: Option<Duration>,
-    /// Which folders it is told about; when absent, the workspace unless its own arguments name folders.
+    /// Folders offered as roots; `None`: the workspace, unless its arguments name folders.
     pub roots: Option<RootsEntry>,
 }
 
 impl ServerEntry {
-    /// The transport that is stated, or that `command` or `url` imply.
+    /// The stated transport, or the one implied by `command` or `url`.
     pub fn effective_transport(&self) -> Option<Transport> {
         self.transport.or_else(|| match (&self.command, &self.url) {
             (Some(_), _) => Some(Transport::Stdio),
@@ -91,7 +91,7 @@ impl ServerEntry {
         })
     }
 
-    /// The environment variables that a remote server's secrets are read from, with the keys that name them.
+    /// Environment variables that hold secrets of a remote server, with the keys that name them.
     pub(crate) fn secret_variables(&self) -> impl Iterator<Item = (Field, &'static str, &str)> {
         let is_remote = self
             .effective_transport()
@@ -100,7 +100,7 @@ impl ServerEntry {
         let bearer = bearer.map(|name| (Field::BearerTokenEnvVar, "bearer_token_env_var", name));
         let oauth = self.oauth.iter().flat_map(|oauth| {
             let keys = [
-                // A file or a value in the entry comes first.
+                // A file or an inline value takes precedence.
                 (
                     "oauth.client_secret_env_var",
                     oauth
@@ -134,19 +134,19 @@ impl ServerEntry {
     }
 }
 
-/// Which folders a server is told about (`roots`).
+/// Folders offered to a server as roots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RootsEntry {
-    /// The folder of the project.
+    /// The project folder.
     Workspace,
-    /// None: the server is not offered roots at all.
+    /// The roots capability is not offered.
     None,
-    /// These folders, from the folder of the project if they are relative. Never empty.
+    /// These folders; relative ones start in the project folder. Never empty.
     Folders(Vec<String>),
 }
 
 impl RootsEntry {
-    /// The words that stand for themselves; anything else is a list of folders.
+    /// Parses the keywords; other values are lists of folders.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         match name {
             "workspace" => Some(RootsEntry::Workspace),
@@ -165,14 +165,14 @@ pub enum Transport {
     Http,
     /// The legacy HTTP+SSE transport.
     Sse,
-    /// WebSocket.
+    /// A WebSocket.
     Ws,
-    /// In-process.
+    /// A server in this process.
     Sdk,
 }
 
 impl Transport {
-    /// Every transport.
+    /// All transports.
     pub const ALL: [Transport; 5] = [
         Transport::Stdio,
         Transport::Http,
@@ -184,7 +184,7 @@ impl Transport {
     /// The schemes that the URL of a server may have.
     pub const SCHEMES: [&str; 5] = ["https", "http", "ws", "wss", "unix"];
 
-    /// The name used in files and output.
+    /// Name in files and output.
     pub const fn name(self) -> &'static str {
         match self {
             Transport::Stdio => "stdio",
@@ -195,7 +195,7 @@ impl Transport {
         }
     }
 
-    /// The transport of that name, in any of the spellings that are in use.
+    /// Parses a name, in any of the common spellings.
     pub fn from_name(name: &str) -> Option<Self> {
         match name.to_ascii_lowercase().replace(['_', ' '], "-").as_str() {
             "stdio" | "local" => Some(Transport::Stdio),
@@ -207,7 +207,7 @@ impl Transport {
         }
     }
 
-    /// What a bare URL means.
+    /// The transport implied by a URL.
     pub fn of_url(url: &str) -> Self {
         let scheme = url.split("://").next().unwrap_or_default();
         if scheme.eq_ignore_ascii_case("ws") || scheme.eq_ignore_ascii_case("wss") {
@@ -217,7 +217,7 @@ impl Transport {
         }
     }
 
-    /// Whether the server runs on this machine, as a child or in this process.
+    /// Whether the server runs on this machine, as a child process or in this process.
     pub fn is_local(self) -> bool {
         matches!(self, Transport::Stdio | Transport::Sdk)
     }
@@ -232,67 +232,67 @@ impl fmt::Display for Transport {
 /// The `oauth` table of an entry.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OAuthEntry {
-    /// A client registered beforehand.
+    /// Pre-registered client.
     pub client_id: Option<String>,
-    /// Its secret.
+    /// Secret of the client.
     pub client_secret: Option<Secret>,
-    /// The variable that holds its secret.
+    /// Environment variable that holds the client secret.
     pub client_secret_env_var: Option<String>,
-    /// The scopes to ask for.
+    /// Scopes to request.
     pub scopes: Vec<String>,
-    /// The authorization server, when discovery should not choose.
+    /// Authorization server, to override discovery.
     pub issuer: Option<String>,
-    /// The authorization server's metadata document, when it is at an unusual place.
+    /// Metadata URL of the authorization server, if non-standard.
     pub metadata_url: Option<String>,
-    /// The resource indicator, when it is not the server's URL.
+    /// Resource indicator, if not the server's URL.
     pub resource: Option<String>,
-    /// The port of the loopback callback.
+    /// Port of the loopback callback.
     pub callback_port: Option<u16>,
-    /// The whole redirect URI, when the port is not enough.
+    /// Full redirect URI, if the port is not enough.
     pub redirect_uri: Option<String>,
     /// `authorization_code` (the default), `client_credentials`, `enterprise_managed` or `workload_identity`.
     pub grant_type: Option<String>,
-    /// The file with its private key (PKCS #8 in PEM), when it signs instead of showing a secret.
+    /// File with the private key (PKCS #8 in PEM) of a client that signs instead of sending a secret.
     pub private_key_file: Option<String>,
-    /// The variable that holds that key.
+    /// Environment variable that holds that key.
     pub private_key_env_var: Option<String>,
-    /// The name of that key, where the authorization server wants one.
+    /// Id of that key, if the authorization server requires one.
     pub key_id: Option<String>,
-    /// The address of a client metadata document, for authorization servers that read such.
+    /// URL of a client metadata document, for authorization servers that support it.
     pub client_metadata_url: Option<String>,
-    /// The token endpoint of the enterprise's identity provider, for `enterprise_managed`.
+    /// Token endpoint of the enterprise's identity provider, for `enterprise_managed`.
     pub idp_token_endpoint: Option<String>,
-    /// The client there, when it is not `client_id`.
+    /// Client at the identity provider, if not `client_id`.
     pub idp_client_id: Option<String>,
-    /// The variable that holds the secret of that client.
+    /// Environment variable that holds that client's secret.
     pub idp_client_secret_env_var: Option<String>,
-    /// The file with the identity token that is exchanged (`enterprise_managed`, `workload_identity`).
+    /// File with the identity token to exchange (`enterprise_managed`, `workload_identity`).
     pub assertion_file: Option<String>,
-    /// The variable that holds that token.
+    /// Environment variable that holds that token.
     pub assertion_env_var: Option<String>,
-    /// Whether tokens are bound to a key (`DPoP`); when it is absent, where the server asks for it.
+    /// Whether tokens are bound to a key (`DPoP`); `None`: only if the server requires it.
     pub dpop: Option<bool>,
 }
 
-/// The value of a field that is set.
+/// Value of a field that is set.
 #[derive(Debug, Clone, Copy)]
 pub enum FieldValue<'e> {
-    /// Text that may be shown once it is masked.
+    /// A text to mask before it is shown.
     Text(&'e str),
-    /// Text that is never shown.
+    /// A text that is never shown.
     Secret(&'e Secret),
-    /// Several texts.
+    /// Texts to mask before they are shown.
     List(&'e [String]),
-    /// A number.
+    /// A port.
     Number(u16),
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
 }
 
 impl OAuthEntry {
     /// The fields that are set, by name. Approvals and connection keys hash them in this order.
     pub fn fields<'e>(&'e self) -> impl Iterator<Item = (&'static str, FieldValue<'e>)> {
-        // Destructured in full: a new field does not compile until it is named here.
+        // Destructured completely, so that a new field does not compile until it is handled here.
         let Self {
             client_id,
             client_secret,
@@ -350,30 +350,30 @@ impl OAuthEntry {
 /// The `tools.NAME` table of an entry.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolEntry {
-    /// Idle deadline of this tool's calls.
+    /// Idle deadline of this tool's calls; `None`: that of the server.
     pub timeout: Option<Duration>,
-    /// What calls of this tool need.
+    /// Permission for this tool's calls.
     pub permission: Option<Permission>,
-    /// Whether the model does not get to see it.
+    /// Whether it is hidden from the model; `None`: no.
     pub hidden: Option<bool>,
 }
 
-/// What a call needs before it is made. The order is the strictness.
+/// Permission needed by a call, ordered by strictness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Permission {
-    /// Nothing.
+    /// The call is made.
     Allow,
-    /// A person's consent.
+    /// The user is asked for consent.
     Ask,
-    /// It is not made.
+    /// The call is rejected.
     Deny,
 }
 
 impl Permission {
-    /// Every permission, from lax to strict.
+    /// All permissions, from lax to strict.
     pub const ALL: [Permission; 3] = [Permission::Allow, Permission::Ask, Permission::Deny];
 
-    /// The name used in files and output.
+    /// Name in files and output.
     pub const fn name(self) -> &'static str {
         match self {
             Permission::Allow => "allow",
@@ -382,7 +382,7 @@ impl Permission {
         }
     }
 
-    /// The permission of that name.
+    /// Parses a name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
@@ -396,25 +396,25 @@ impl fmt::Display for Permission {
     }
 }
 
-/// What a stdio server's process may touch.
+/// What the process of a stdio server may access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Sandbox {
-    /// Which files.
+    /// File access.
     pub mode: SandboxMode,
-    /// Whether the network, when it is stated.
+    /// Network access; `None`: the default of the mode.
     pub network: Option<bool>,
 }
 
-/// Which files a sandboxed process may touch.
+/// File access of a sandboxed process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SandboxMode {
-    /// Every file the user may.
+    /// No restriction.
     Off,
-    /// Read all, write nothing.
+    /// Reads everything, writes nothing.
     ReadOnly,
-    /// Read all, write below the workspace.
+    /// Reads everything, writes only in the workspace.
     Workspace,
-    /// Every file the user may, except Switchboard's own.
+    /// No access to Switchboard's own files; otherwise unrestricted.
     OwnFiles,
 }
 
@@ -427,7 +427,7 @@ impl SandboxMode {
         SandboxMode::ReadOnly,
     ];
 
-    /// The name used in files and output.
+    /// Name in files and output.
     pub const fn name(self) -> &'static str {
         match self {
             SandboxMode::Off => "off",
@@ -437,18 +437,17 @@ impl SandboxMode {
         }
     }
 
-    /// The mode of that name.
+    /// Parses a name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.name() == name)
     }
 }
 
-/// A decoded entry with the places of its fields.
 #[derive(Debug, Clone)]
 pub(crate) struct Decoded {
     pub(crate) entry: ServerEntry,
-    /// Where each field that was stated stands.
+    /// Position of each stated field.
     pub(crate) spans: Vec<(Field, Span)>,
-    /// What is wrong with it. A faulty entry is never used in part.
+    /// Errors. A faulty entry is never used in part.
     pub(crate) faults: Vec<String>,
 }

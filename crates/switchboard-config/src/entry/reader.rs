@@ -1,4 +1,4 @@
-//! Reads typed values off the tree and reports what does not fit.
+//! Reads typed values from the tree, and reports mismatches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use crate::secret::Secret;
 use crate::source::{Origin, SourceFile};
 use crate::tree::{Member, Node, Span, Value};
 
-/// No deadline is longer than this (about 31 years), so that sums of deadlines never overflow.
+/// Maximum deadline (about 31 years), so that sums of deadlines never overflow.
 const LONGEST_SECONDS: f64 = 1e9;
-/// The smallest window of a model that can be used at all, in tokens.
+/// Smallest usable context window, in tokens.
 pub(crate) const SMALLEST_WINDOW: u64 = 1_024;
 
-/// Reads values of one file. Each method returns `None` after it has reported why.
+/// Reads values of one file. A method that returns `None` has reported the reason.
 pub(crate) struct Reader<'f, 'd> {
     file: &'f Arc<SourceFile>,
     diagnostics: &'d mut Vec<Diagnostic>,
     server: Option<String>,
-    /// What was reported as an error since the last [`Reader::enter`].
+    /// Errors since the last [`Reader::enter`].
     pub(crate) faults: Vec<String>,
 }
 
@@ -35,13 +35,13 @@ impl<'f, 'd> Reader<'f, 'd> {
         }
     }
 
-    /// From here on, findings are about this server.
+    /// Attributes further findings to this server.
     pub(crate) fn enter(&mut self, server: &str) {
         self.server = Some(server.to_owned());
         self.faults.clear();
     }
 
-    /// From here on, findings are about the file.
+    /// Attributes further findings to the file.
     pub(crate) fn leave(&mut self) {
         self.server = None;
     }
@@ -93,7 +93,7 @@ impl<'f, 'd> Reader<'f, 'd> {
         self.error("wrong-type", node.span, message, hint);
     }
 
-    /// The remedy "write this", in the syntax of the file.
+    /// The hint "write this", in the syntax of the file.
     fn assignment(&self, key: &str, value: &str) -> String {
         let key = key.rsplit('.').next().unwrap_or(key);
         format!("write {}", self.member(key, value))
@@ -168,7 +168,7 @@ impl<'f, 'd> Reader<'f, 'd> {
         Some(texts)
     }
 
-    /// A table of texts; `fault` says what is wrong with a name and its text, and what to do about it.
+    /// A table of strings. `fault` returns what is wrong with a name and its value, with a hint.
     pub(crate) fn secret_map(
         &mut self,
         key: &str,
@@ -271,7 +271,7 @@ impl<'f, 'd> Reader<'f, 'd> {
         count
     }
 
-    /// A number that something is multiplied by again and again, and which must not shrink it.
+    /// A multiplier for repeated use; at least 1, so that it never shrinks a value.
     pub(crate) fn factor(&mut self, key: &str, node: &Node<'_>) -> Option<f64> {
         let factor = match node.value {
             #[expect(
@@ -294,7 +294,7 @@ impl<'f, 'd> Reader<'f, 'd> {
         factor
     }
 
-    /// The window of a model. One below this leaves no room for a request.
+    /// A context window in tokens, or `auto`.
     pub(crate) fn window(&mut self, key: &str, node: &Node<'_>) -> Option<u64> {
         let tokens = match node.value {
             Value::Integer(value) => u64::try_from(value).ok(),
@@ -330,7 +330,7 @@ impl<'f, 'd> Reader<'f, 'd> {
         port
     }
 
-    /// A word out of a few.
+    /// One of a few words.
     pub(crate) fn word<T>(
         &mut self,
         key: &str,
@@ -355,7 +355,7 @@ impl<'f, 'd> Reader<'f, 'd> {
         value
     }
 
-    /// A command: one text that is split as a shell would split words, or a list of program and arguments.
+    /// A command: a text that is split into words like in a shell, or a list of program and arguments.
     pub(crate) fn command(&mut self, key: &str, node: &Node<'_>) -> Option<Vec<String>> {
         if node.as_array().is_some() {
             return self.texts(key, node);
@@ -385,7 +385,7 @@ impl<'f, 'd> Reader<'f, 'd> {
         table
     }
 
-    /// Warns of a key nobody knows, naming the nearest one that somebody does.
+    /// Warns of an unknown key, and suggests the most similar known one.
     pub(crate) fn unknown_key<'k>(
         &mut self,
         member: &Member<'_>,
@@ -403,13 +403,13 @@ impl<'f, 'd> Reader<'f, 'd> {
         self.warning(
             "unknown-key",
             member.key_span,
-            // What follows a missing quote can end up as a key.
+            // Masked: after a missing quote, the rest of a line can end up as a key.
             format!("unknown key `{}`", mask::name(key)),
             hint,
         );
     }
 
-    /// The key in our own spelling, whatever the spelling in the file.
+    /// Converts a key to our own spelling.
     pub(crate) fn normal(key: &str) -> std::borrow::Cow<'_, str> {
         if key
             .bytes()

@@ -1,11 +1,11 @@
-//! Rules about an entry as a whole, checked after every field was read.
+//! Validates an entry as a whole, after all fields were decoded.
 
 use super::{Field, Reader, ServerEntry, Transport};
 use crate::confusable;
 use crate::mask;
 use crate::tree::Span;
 
-/// Names are shown, matched and made into tool names; longer ones help nobody.
+/// Names are shown, matched and used as prefixes of tool names.
 const LONGEST_NAME: usize = 128;
 
 pub(super) fn validate(
@@ -38,7 +38,7 @@ pub(super) fn validate(
     }
     endpoint(entry, spans, whole, reader);
     let faults = entry.value_faults();
-    // Those of headers were reported where each stands, when they were read.
+    // Header faults were already reported when the headers were read.
     for fault in faults.iter().filter(|fault| fault.field != Field::Headers) {
         let message = match (&entry.url, fault.field) {
             (Some(url), Field::Url) => {
@@ -57,13 +57,13 @@ pub(super) fn validate(
         reader.warning(
             "no-shell",
             at(Field::Command),
-            "`command` has a space in it, and no shell splits it into words",
+            "`command` contains a space, but is not split into words by a shell",
             "name the program in `command` and list the rest in `args`",
         );
     }
 }
 
-/// What is wrong with a value. It does not show the value, which can hold what a variable held.
+/// An invalid value. The message does not contain the value, which may come from a variable.
 pub(crate) struct ValueFault {
     pub(crate) field: Field,
     pub(crate) hint: &'static str,
@@ -78,7 +78,7 @@ impl ValueFault {
 }
 
 impl ServerEntry {
-    /// What is wrong with single values. One with a reference in it is looked at once that is replaced.
+    /// Invalid values. Values with references are checked after expansion.
     pub(crate) fn value_faults(&self) -> Vec<ValueFault> {
         let mut faults = Vec::new();
         if let Some(url) = self.url.as_deref().filter(|url| !url.contains("${"))
@@ -134,31 +134,31 @@ fn url_fault(url: &str) -> Option<String> {
     }
 }
 
-/// What is wrong with a variable, and what to do.
+/// What is wrong with a variable, with a hint.
 pub(super) fn variable_fault(variable: &str, _: &str) -> Option<(String, &'static str)> {
     let wrong = variable.is_empty() || variable.contains(['=', '\0']);
     wrong.then(|| {
         let shown = mask::argument(variable);
-        let message = format!("`env` has a variable with the impossible name {shown:?}");
+        let message = format!("`env` has a variable with the invalid name {shown:?}");
         (message, "a name is not empty and has no `=`")
     })
 }
 
-/// What is wrong with a header, and what to do.
+/// What is wrong with a header, with a hint.
 pub(super) fn header_fault(header: &str, value: &str) -> Option<(String, &'static str)> {
-    // `"Authorization: Bearer …"` is a mistake that people make, and its end is secret.
+    // `"Authorization: Bearer …"` as a name is a common mistake, and its end is secret.
     let shown = mask::name(header);
     if !is_header_name(header) {
-        let message = format!("`headers` has the impossible name {shown:?}");
+        let message = format!("`headers` has the invalid name {shown:?}");
         return Some((message, "a header name has letters, digits and dashes"));
     }
     has_line_break(value).then(|| {
-        let message = format!("the value of the header {shown} has a line break in it");
+        let message = format!("the value of the header {shown} contains a line break");
         (message, ON_ONE_LINE)
     })
 }
 
-/// Either a program or an address, and the one that the transport wants.
+/// Requires either a program or a URL, as the transport demands.
 fn endpoint(
     entry: &ServerEntry,
     spans: &[(Field, Span)],
@@ -171,7 +171,7 @@ fn endpoint(
             .find(|(other, _)| *other == field)
             .map(|(_, span)| *span)
     };
-    // A value of the wrong type was reported already and is not missing.
+    // A value of the wrong type was already reported, and is not missing.
     let (command, url) = (stated(Field::Command), stated(Field::Url));
     let transport = entry.transport.or(match (command, url) {
         (Some(_), None) => Some(Transport::Stdio),
@@ -184,7 +184,7 @@ fn endpoint(
         _ => None,
     });
     match (transport, command, url) {
-        // What was reported as wrong already, such as null, contradicts nothing.
+        // Already reported values, such as null, contradict nothing.
         (_, Some(_), Some(_)) if entry.command.is_none() || entry.url.is_none() => {}
         (None, Some(_), Some(span)) => {
             reader.error(
@@ -280,7 +280,7 @@ fn endpoint(
     }
 }
 
-/// Why a name belongs to this program and not to a server, and a name to use instead.
+/// Why a name is reserved, and a name to use instead.
 fn reserved(name: &str) -> Option<(String, String)> {
     if let Some(built_in) = confusable::built_in(name) {
         let fault = format!("reads like the built-in tool {built_in}");
@@ -302,7 +302,7 @@ fn reserved(name: &str) -> Option<(String, String)> {
     Some((fault, instead.to_owned()))
 }
 
-/// What is wrong with a server name, if anything.
+/// Why a server name is invalid; `None` if it is valid.
 pub(crate) fn name_fault(name: &str) -> Option<&'static str> {
     if name.trim().is_empty() {
         Some("is empty")
@@ -318,7 +318,7 @@ pub(crate) fn name_fault(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a text is a token as HTTP defines it.
+/// Whether a text is an HTTP token.
 fn is_header_name(name: &str) -> bool {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(token)

@@ -1,4 +1,4 @@
-//! What a tool's servers look like, as data: the keys of an entry and what each means to us.
+//! Describes the configuration formats of other tools as data: the keys of an entry and their meaning.
 
 use super::Tool;
 use super::variables::Style;
@@ -6,28 +6,27 @@ use crate::entry::{Field, Transport};
 use crate::format::Format;
 use crate::tree::Node;
 
-/// How one tool (in one version of its format) writes servers.
+/// Format of one tool, or of one version of it.
 pub(super) struct Dialect {
     pub(super) tool: Tool,
-    /// How a fresh file is written.
+    /// Format of new files.
     pub(super) format: Format,
-    /// Where servers stand; the first place is written to.
+    /// Paths of the server tables; exports use the first.
     pub(super) containers: &'static [&'static [&'static str]],
-    /// Whether servers are a list whose elements carry their `name`, not a table.
+    /// Whether servers are a list of elements with a `name`, instead of a table.
     pub(super) listed: bool,
-    /// The keys of an entry, in the order in which they are written; of two that mean the same the first wins.
+    /// Keys of an entry, in output order; if two have the same meaning, the first wins.
     pub(super) keys: &'static [Key],
-    /// How variables are written.
+    /// Syntax of variables.
     pub(super) style: Style,
-    /// The fields in which variables are expanded; all when absent.
+    /// Fields with variable expansion; `None`: all.
     pub(super) expanded: Option<&'static [Field]>,
-    /// What a fresh file says beside its servers.
+    /// Further members of a new file.
     pub(super) head: &'static [(&'static str, &'static str)],
-    /// Why an entry is no server, if it is none.
+    /// Reason if an entry is not a server.
     pub(super) skip: fn(&Node<'_>) -> Option<&'static str>,
 }
 
-/// One key of an entry.
 pub(super) struct Key {
     pub(super) name: &'static str,
     pub(super) meaning: Meaning,
@@ -35,117 +34,102 @@ pub(super) struct Key {
     pub(super) written: bool,
 }
 
-/// What a key means to us.
+/// Meaning of a key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Meaning {
-    /// The name of the entry itself.
+    /// Name of the entry.
     Name,
-    /// The transport, by these words; the first word of a transport is the one written.
+    /// Transport, by these words; the first word of a transport is written.
     Transport(&'static [(&'static str, Transport)]),
-    /// The program.
     Command,
     /// Program and arguments in one list.
     CommandLine,
-    /// The program, or a table of `path`, `args` and `env`.
+    /// Program, or a table of `path`, `args` and `env`.
     CommandOrTable,
-    /// The arguments.
     Args,
-    /// The arguments; written even when there are none.
+    /// Arguments; written even if empty.
     ArgsAlways,
-    /// Environment variables.
     Env,
-    /// Environment variables whose values may be numbers, or null for none.
+    /// Environment variables whose values may be numbers, or null for unset.
     LooseEnv,
-    /// Names of variables that are passed on, each a text or a table with a `name`.
+    /// Names of variables to pass on, each a text or a table with a `name`.
     EnvNames,
-    /// The same, but for a remote server the names of the variables in its headers.
+    /// The same, but for a remote server the variables used in its headers.
     EnvOrHeaderNames,
-    /// The folder.
     Cwd,
-    /// The address, and the transport it implies where none is stated.
+    /// URL, and the transport it implies if none is stated.
     Url(Option<Transport>),
-    /// HTTP headers.
     Headers,
-    /// HTTP headers inside of a further table.
+    /// HTTP headers inside another table.
     HeadersInside,
     /// HTTP headers whose values are names of variables.
     EnvHeaders,
-    /// A shell command that prints headers.
+    /// Shell command that prints headers.
     HeadersHelper,
-    /// The variable of a bearer token.
+    /// Variable that holds a bearer token.
     BearerVariable,
-    /// A bearer token, which becomes the header that carries it.
+    /// Bearer token, converted to an `Authorization` header.
     BearerToken,
-    /// Whether to sign in with OAuth, beside the settings; written where there are some.
+    /// Whether to use OAuth, next to its settings; written if there are any.
     OAuthSwitch,
-    /// A table of OAuth settings.
     OAuth(&'static [OAuthKey]),
-    /// One OAuth setting in the entry itself.
+    /// A single OAuth setting in the entry itself.
     OAuthSetting(OAuthKey),
-    /// Whether it may connect.
     Enabled,
     /// Whether it may connect; always written.
     EnabledAlways,
-    /// Whether it may not connect.
     Disabled,
     /// Whether start-up needs it.
     Required,
-    /// The deadline of start-up.
+    /// Start-up deadline.
     Startup(Unit),
-    /// The deadline of a call.
+    /// Call deadline.
     Call(Unit),
-    /// A table with the deadlines of `startup`, `catalog` and `execution` in milliseconds.
+    /// Table with the deadlines `startup`, `catalog` and `execution` in milliseconds.
     Deadlines,
-    /// The only tools that are offered.
     EnabledTools,
-    /// Tools that are not offered.
     DisabledTools,
     /// Tables by tool with an `approval_mode`.
     ToolApprovals,
-    /// An approval, which is never taken over.
+    /// An approval, which is never imported.
     Approval,
-    /// Nothing: the tool's own business. An export writes an empty text where the tool insists on one.
+    /// Irrelevant to us. An export writes an empty text if the tool requires the key.
     Ignored,
-    /// Something that cannot be translated, and what to do instead.
+    /// Cannot be translated; the text is a hint.
     Lost(&'static str),
 }
 
-/// The unit of a deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     Seconds,
     Milliseconds,
 }
 
-/// One OAuth setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OAuthKey {
-    /// What the tool calls it.
+    /// Key of the tool.
     pub(super) name: &'static str,
-    /// What we call it.
     pub(super) ours: OAuthSetting,
 }
 
-/// An OAuth setting of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OAuthSetting {
     ClientId,
     ClientSecret,
-    /// A list.
     Scopes,
-    /// One text with spaces between.
+    /// Scopes as one space-separated text.
     ScopeText,
     Issuer,
     MetadataUrl,
     Resource,
     CallbackPort,
     RedirectUri,
-    /// Nothing: the tool's own business.
+    /// Irrelevant to us.
     Ignored,
 }
 
 impl OAuthSetting {
-    /// The key in our own files.
+    /// Key in our own files.
     pub(super) fn name(self) -> &'static str {
         match self {
             OAuthSetting::ClientId => "client_id",
@@ -162,7 +146,7 @@ impl OAuthSetting {
 }
 
 impl Dialect {
-    /// The syntax of variables in a field.
+    /// Variable syntax of a field.
     pub(super) fn style_of(&self, field: Field) -> Style {
         match self.expanded {
             Some(fields) if !fields.contains(&field) => Style::Literal,
@@ -170,7 +154,7 @@ impl Dialect {
         }
     }
 
-    /// What the tool calls the first key with one of these meanings, for messages.
+    /// The tool's name for the first key with a matching meaning, for messages.
     pub(super) fn name_of(&self, matches: impl Fn(Meaning) -> bool) -> Option<&'static str> {
         self.keys
             .iter()

@@ -1,4 +1,4 @@
-//! Reads the servers out of another tool's file.
+//! Imports servers from the configuration file of another tool.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -17,31 +17,31 @@ use crate::scope::Scope;
 use crate::source::{Origin, SourceFile};
 use crate::tree::{Member, Node, Span, Value};
 
-/// What a file of another tool gave.
+/// Result of an import.
 #[derive(Debug, Default)]
 pub struct Imported {
-    /// Its servers, in the order of the file.
+    /// Servers in file order.
     pub servers: Vec<ImportedServer>,
-    /// What was wrong, and what could not be taken over.
+    /// Errors, and settings that could not be imported.
     pub notes: Vec<Diagnostic>,
 }
 
-/// One server of another tool, in our own terms.
+/// A server of another tool, converted to our format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportedServer {
-    /// Its name.
+    /// As in the file.
     pub name: String,
-    /// What the file says about it. A transport or an `enabled` that would be so anyway is not stated.
+    /// Defaults for the transport and `enabled` are left out.
     pub entry: ServerEntry,
-    /// Whom it is for. It is the file's scope, except where one file holds several.
+    /// Scope of the file, unless the file contains several.
     pub scope: Scope,
-    /// Where its name stands.
+    /// Position of the name.
     pub origin: Origin,
 }
 
-/// Reads the servers of a file. A server with an error is left out and reported; the others are kept.
+/// Imports the servers of a file. A server with an error is left out and reported.
 ///
-/// `project` is the project's folder: of a file with entries for many projects, only that one's are read.
+/// `project` is the project folder: of a file with entries for many projects, only those of this one are imported.
 pub fn import(tool: Tool, file: &Arc<SourceFile>, format: Format, project: &Path) -> Imported {
     let mut imported = Imported::default();
     let Some(root) = parse(file, format, &mut imported.notes) else {
@@ -67,12 +67,12 @@ struct Import<'f> {
     defaults: Defaults,
 }
 
-/// What the file says for all of its servers.
+/// Settings of the file that apply to all of its servers.
 #[derive(Default)]
 struct Defaults {
     startup: Option<Duration>,
     call: Option<Duration>,
-    /// If there is one, the only servers that are switched on.
+    /// If present, only these servers are enabled.
     allowed: Option<Vec<String>>,
     excluded: Vec<String>,
 }
@@ -123,7 +123,7 @@ impl Import<'_> {
         }
     }
 
-    /// An element of a list, which carries its own name.
+    /// A list element, which contains its own name.
     fn listed(&mut self, element: &Node<'_>, scope: Scope, inputs: &Inputs) {
         let mut reader = self.reader();
         if element.get("uses").is_some() {
@@ -197,7 +197,7 @@ impl Import<'_> {
         }
         let mut entry = decoded.entry;
         if entry.command.as_deref().is_some_and(is_address) {
-            // What the tools' own `mcp add` writes for an address whose transport was not stated.
+            // Some tools' own `mcp add` writes this for a URL without a stated transport.
             reader.warning(
                 "address-as-program",
                 name_span,
@@ -219,7 +219,7 @@ impl Import<'_> {
         });
     }
 
-    /// What stands beside the servers and is about all of them.
+    /// Reads settings outside the server table that apply to all servers.
     fn read_defaults(&mut self, root: &Node<'_>) {
         let mut defaults = Defaults::default();
         let tool = self.dialect.tool;
@@ -257,7 +257,7 @@ impl Import<'_> {
         self.defaults = defaults;
     }
 
-    /// What VS Code asks its user for: a list beside the servers.
+    /// Inputs that VS Code prompts for, defined next to the servers.
     fn inputs(&mut self, root: &Node<'_>, container: &[&str]) -> Inputs {
         let beside = container.split_last().map_or(&[][..], |(_, beside)| beside);
         let list = root.at(beside).and_then(|node| node.get("inputs"));
@@ -299,7 +299,7 @@ impl Import<'_> {
         inputs
     }
 
-    /// `~/.claude.json` also holds, for each project, the servers of one person in that project.
+    /// `~/.claude.json` also contains per-project servers of the user.
     fn claude_projects(&mut self, root: &Node<'_>, project: &Path) {
         let Some(projects) = root.get("projects").and_then(Node::as_table) else {
             return;
@@ -324,7 +324,7 @@ impl Import<'_> {
         }
     }
 
-    /// Claude Code keeps approvals in files that may belong to the repository they approve.
+    /// Claude Code stores approvals in files that may belong to the repository they approve.
     fn claude_approvals(&mut self, node: &Node<'_>) {
         let mut reader = self.reader();
         for member in node.as_table().unwrap_or_default() {
@@ -342,7 +342,7 @@ impl Import<'_> {
                 key @ ("disabledMcpjsonServers" | "disabledMcpServers") => (
                     "not-translated",
                     format!("`{key}` is not taken over"),
-                    "run `switchboard mcp disable NAME` for those you do not want",
+                    "disable unwanted servers with `switchboard mcp disable NAME`",
                 ),
                 _ => continue,
             };
@@ -396,7 +396,7 @@ impl Defaults {
     }
 }
 
-/// Older goose files keep an extension's settings in a table of their own, beside `enabled`.
+/// Older goose files nest an extension's settings in a table next to `enabled`.
 fn flattened<'a>(dialect: &Dialect, node: &Node<'a>) -> Option<Node<'a>> {
     if dialect.tool != Tool::Goose {
         return None;
@@ -447,7 +447,7 @@ fn is_address(command: &str) -> bool {
     command.starts_with("https://") || command.starts_with("http://")
 }
 
-/// Leaves out what would be so anyway, so that an entry does not depend on how wordy its tool is.
+/// Removes defaults, so that an entry does not depend on how verbose its tool is.
 fn normalize(entry: &mut ServerEntry) {
     if let Some(stated) = entry.transport.take()
         && entry.effective_transport() != Some(stated)

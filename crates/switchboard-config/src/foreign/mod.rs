@@ -1,9 +1,8 @@
-//! The configuration files of other tools: reading their servers, and writing ours for them.
+//! Import from and export to the configuration files of other tools.
 //!
-//! Owns what each tool calls a thing, where its files are and how it writes variables. Most tools share one
-//! shape and differ in names and units, so a tool is a table in `dialects`; what no table can say is a small
-//! hook in `import`. An entry that was read is checked by the same decoder as one of our own files.
-//! Nothing here runs, opens or writes anything, and no approval found in a file is ever taken over.
+//! Most tools share one structure and differ in names and units, so a tool is a table in `dialects`; exceptions are
+//! small hooks in `import`. Imported entries are checked by the decoder of our own files. Nothing here runs, opens or
+//! writes anything, and approvals found in a file are never imported.
 
 mod dialect;
 mod dialects;

@@ -1,13 +1,13 @@
-//! Where each tool keeps its files, on each platform.
+//! Locations of each tool's files, per platform.
 //!
-//! Pure: folders come in as values, and whether a file exists is for the caller to find out.
+//! Pure: folders are passed in, and the caller checks whether a file exists.
 
 use std::path::{Path, PathBuf};
 
 use super::Tool;
 use crate::format::Format;
 
-/// The operating systems that the tools tell apart.
+/// Operating systems that the tools distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each variant is the system of that name")]
 pub enum Platform {
@@ -16,52 +16,52 @@ pub enum Platform {
     Windows,
 }
 
-/// The folders that files are looked for in.
+/// Base folders.
 #[derive(Debug, Clone, Copy)]
 pub struct Places<'a> {
-    /// The user's home folder.
+    /// Home folder of the user.
     pub home: &'a Path,
-    /// The project's folder.
+    /// Project folder.
     pub project: &'a Path,
-    /// `XDG_CONFIG_HOME`, when it is set.
+    /// `XDG_CONFIG_HOME`, if set.
     pub config_home: Option<&'a Path>,
-    /// `APPDATA`, which Windows sets.
+    /// `APPDATA`, set on Windows.
     pub app_data: Option<&'a Path>,
-    /// `LOCALAPPDATA`, which Windows sets.
+    /// `LOCALAPPDATA`, set on Windows.
     pub local_app_data: Option<&'a Path>,
-    /// `CODEX_HOME`, when it is set.
+    /// `CODEX_HOME`, if set.
     pub codex_home: Option<&'a Path>,
-    /// The operating system.
+    /// Decides the layout of the folders.
     pub platform: Platform,
 }
 
-/// Whom a file's servers are for.
+/// Audience of a file's servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reach {
-    /// One person, every project.
+    /// One user, in every project.
     User,
-    /// Everybody who works on the project.
+    /// All users of the project.
     Project,
-    /// One person in one project.
+    /// One user, in one project.
     Local,
 }
 
 /// A file that a tool reads, or a folder of such files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeignFile {
-    /// Where it is.
+    /// May not exist.
     pub path: PathBuf,
-    /// How it is written.
+    /// Syntax of the file, or of the files in the folder.
     pub format: Format,
-    /// Whom its servers are for.
+    /// Audience of its servers.
     pub reach: Reach,
-    /// Whether the path is a folder: every file of that format directly in it counts.
+    /// Whether the path is a folder: all files of the format directly in it count.
     pub is_folder: bool,
 }
 
 impl Tool {
-    /// The files the tool reads its servers from, those of the user first. An export goes into the first one
-    /// of the wanted reach.
+    /// Files that the tool reads servers from, those of the user first. Exports use the first one with the wanted
+    /// reach.
     pub fn files(self, places: &Places<'_>) -> Vec<ForeignFile> {
         use Format::{Json, Toml, Yaml};
         use Reach::{Local, Project, User};
@@ -112,7 +112,7 @@ impl Tool {
             Tool::Zed => {
                 let folder = match places.platform {
                     Platform::Windows => places.roaming().join("Zed"),
-                    // Zed keeps to ~/.config on macOS too, and to XDG only on Linux.
+                    // Zed uses ~/.config on macOS too, and XDG only on Linux.
                     Platform::MacOs => home(".config/zed"),
                     Platform::Linux => places.config().join("zed"),
                 };
@@ -199,7 +199,7 @@ impl Places<'_> {
             .map_or_else(|| self.home.join("AppData/Local"), PathBuf::from)
     }
 
-    /// Where a desktop application keeps its settings.
+    /// Settings folder of a desktop application.
     fn application(&self, name: &str) -> PathBuf {
         match self.platform {
             Platform::Linux => self.config().join(name),

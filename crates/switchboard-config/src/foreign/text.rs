@@ -1,4 +1,4 @@
-//! Trees as text: JSON, TOML and YAML for fresh files. Edits of files that exist are the business of `edit`.
+//! Serializes trees as JSON, TOML and YAML, for new files. `edit` changes existing files.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,9 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use crate::format::Format;
 use crate::tree::{Node, Value};
 
-/// A tree as the text of a file.
 pub(super) fn write(format: Format, root: &Node<'_>) -> String {
     match format {
-        // TOML has no null, and nothing here writes one.
+        // TOML has no null, and exports never contain one.
         Format::Toml => toml::to_string(&Plain(root)).unwrap_or_default(),
         Format::Yaml => yaml(root),
         Format::Json | Format::Hcl => {
@@ -21,7 +20,7 @@ pub(super) fn write(format: Format, root: &Node<'_>) -> String {
     }
 }
 
-/// A tree as serde sees it.
+/// Serde adapter for a tree.
 struct Plain<'n, 'a>(&'n Node<'a>);
 
 impl Serialize for Plain<'_, '_> {
@@ -56,12 +55,12 @@ fn yaml(root: &Node<'_>) -> String {
     text
 }
 
-/// Writes a table or a list with each member on a line of its own.
+/// Writes a table or a list with one member per line.
 fn yaml_block(node: &Node<'_>, indent: usize, text: &mut String) {
     match &node.value {
         Value::Table(members) if !members.is_empty() => {
             for (index, member) in members.iter().enumerate() {
-                // The first member of a list's element stands behind its dash.
+                // The first member of a list element follows the dash.
                 if index > 0 || text.is_empty() || text.ends_with('\n') {
                     text.push_str(&"  ".repeat(indent));
                 }
@@ -87,7 +86,7 @@ fn yaml_block(node: &Node<'_>, indent: usize, text: &mut String) {
     }
 }
 
-/// Writes what stands behind a colon or a dash.
+/// Writes the value after a colon or a dash.
 fn yaml_inner(node: &Node<'_>, indent: usize, text: &mut String) {
     match &node.value {
         Value::Table(members) if !members.is_empty() => {
@@ -114,13 +113,13 @@ fn yaml_inner(node: &Node<'_>, indent: usize, text: &mut String) {
     text.push('\n');
 }
 
-/// Writes a text, in quotes unless no reader could take it for anything else.
+/// Writes a text, quoted unless it is unambiguous.
 fn yaml_text(string: &str, text: &mut String) {
     let is_letter =
         |character: char| character.is_ascii_alphabetic() || matches!(character, '_' | '/');
     let is_inner =
         |character: char| character.is_ascii_alphanumeric() || "_-./@+".contains(character);
-    // Words that some version of YAML takes for a truth value or a number.
+    // Words that some YAML version parses as a boolean or a number.
     let is_word = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"]
         .iter()
         .any(|word| word.eq_ignore_ascii_case(string));
@@ -135,7 +134,7 @@ fn yaml_text(string: &str, text: &mut String) {
             '\n' => text.push_str("\\n"),
             '\t' => text.push_str("\\t"),
             '\r' => text.push_str("\\r"),
-            // Line separators and the byte order mark are no control characters, but YAML minds them.
+            // Line separators and the byte order mark are not control characters, but YAML treats them specially.
             '\u{2028}' | '\u{2029}' | '\u{feff}' => push_escaped(character, text),
             control if control.is_control() => push_escaped(control, text),
             plain => text.push(plain),
@@ -145,11 +144,11 @@ fn yaml_text(string: &str, text: &mut String) {
 }
 
 fn push_escaped(character: char, text: &mut String) {
-    // Writing to a text does not fail.
+    // Writing to a `String` cannot fail.
     let _ = write!(text, "\\u{:04x}", u32::from(character));
 }
 
-/// A number that YAML cannot take for a whole one.
+/// A number that YAML cannot read as an integer.
 fn float(value: f64) -> String {
     format!("{value:?}")
 }

@@ -1,4 +1,4 @@
-//! The tools whose files are read and written.
+//! Tools whose configuration can be imported and exported.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub enum Tool {
 }
 
 impl Tool {
-    /// Every tool.
+    /// All tools.
     pub const ALL: [Tool; 15] = [
         Tool::ClaudeCode,
         Tool::ClaudeDesktop,
@@ -43,7 +43,7 @@ impl Tool {
         Tool::AmazonQ,
     ];
 
-    /// The name for the command line.
+    /// Name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Tool::ClaudeCode => "claude-code",
@@ -64,7 +64,7 @@ impl Tool {
         }
     }
 
-    /// The name its makers use.
+    /// Product name.
     pub const fn title(self) -> &'static str {
         match self {
             Tool::ClaudeCode => "Claude Code",
@@ -85,7 +85,7 @@ impl Tool {
         }
     }
 
-    /// The tool of a name, whatever its case and however its words are joined; other common names count too.
+    /// Parses a name, ignoring case and separators; accepts common aliases.
     pub fn from_name(name: &str) -> Option<Self> {
         let plain = |name: &str| -> String {
             name.chars()

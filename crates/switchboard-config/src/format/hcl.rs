@@ -1,8 +1,8 @@
-//! HCL, through `hcl-edit`, without evaluation: literals, `env("VAR")`, and our own `${…}` in strings.
+//! Parses HCL with `hcl-edit`, without evaluation: literals, `env("VAR")`, and our own `${…}` in strings.
 //!
-//! HCL reads `${…}` in a string as a template of its own, in which `${VAR:-default}` is a syntax error. Here
-//! `${…}` means the same in every format, so it is hidden from the parser behind a character of the same
-//! length in bytes (offsets stay true) and put back into the strings afterwards.
+//! HCL parses `${…}` in a string as a template, in which `${VAR:-default}` is a syntax error. Here `${…}` has the same
+//! meaning in every format, so it is replaced by a placeholder of the same byte length (offsets stay valid) before
+//! parsing, and restored afterwards.
 
 use std::borrow::Cow;
 
@@ -14,9 +14,9 @@ use super::hcl_subset::first_operator;
 use super::{Seen, Sink};
 use crate::tree::{Member, Node, Span, Value};
 
-/// Stands for `${` while HCL is parsed: a C1 control character, two bytes long as `${` is.
+/// Placeholder for `${`: a C1 control character, also two bytes long.
 const DOLLAR: &str = "\u{91}";
-/// Stands for `%{`.
+/// Placeholder for `%{`.
 const PERCENT: &str = "\u{92}";
 
 const SUPPORTED: &str = "use a literal, a list, an object, env(\"VAR\") or \"${VAR}\"";
@@ -66,7 +66,6 @@ pub(crate) fn protect_templates(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.replace("${", DOLLAR).replace("%{", PERCENT))
 }
 
-/// Undoes [`protect_templates`].
 pub(crate) fn restore_templates(text: &str) -> String {
     text.replace(DOLLAR, "${").replace(PERCENT, "%{")
 }
@@ -97,7 +96,7 @@ fn members<'a>(body: &Body, sink: &mut Sink<'_, '_>) -> Vec<Member<'a>> {
     members
 }
 
-/// A labelled block is a member of a table; unlabelled blocks of one name are a list once there are several.
+/// A labelled block becomes a table member; several unlabelled blocks of one name become a list.
 fn add_block(
     members: &mut Vec<Member<'_>>,
     seen: &mut Seen,
@@ -160,8 +159,8 @@ fn add_block(
             let Value::Table(inner) = &mut member.value.value else {
                 return;
             };
-            // Blocks of one name come by the thousand, so the search for a duplicate is left to whoever
-            // reads them: the members stay in order and the first one wins there.
+            // There may be thousands of blocks of one name, so duplicates are detected later: members stay in order,
+            // and the first one wins.
             inner.push(Member {
                 key: Cow::Owned(name),
                 key_span: name_span,
@@ -186,7 +185,7 @@ fn is_table_of_tables(node: &Node<'_>) -> bool {
     })
 }
 
-/// Turns a value into a list, naming the elements after the labels they had.
+/// Converts a value to a list, naming the elements after their labels.
 fn into_list<'n, 'a>(node: &'n mut Node<'a>) -> &'n mut Vec<Node<'a>> {
     if !matches!(node.value, Value::Array(_)) {
         let elements = match std::mem::replace(&mut node.value, Value::Null) {
@@ -317,7 +316,6 @@ fn object_key(key: &ObjectKey, sink: &mut Sink<'_, '_>) -> Option<(String, Span)
     }
 }
 
-/// The variable of `env("VAR")`.
 fn env_call(call: &FuncCall) -> Option<&str> {
     let is_env =
         call.name.namespace.is_empty() && call.name.name.as_str() == "env" && call.args.len() == 1;

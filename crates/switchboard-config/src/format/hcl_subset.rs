@@ -1,15 +1,14 @@
-//! Finds what is outside of our part of HCL, before the parser sees it.
+//! Rejects unsupported HCL syntax before parsing.
 //!
-//! Operators, indexes and attributes of values are never evaluated here, and the parser tries their readings
-//! one after the other: a few hundred hostile bytes of them keep it busy for hours. So they are refused by a
-//! look at the characters, which also names the right place.
+//! Operators, indexes and attribute access are not supported, and the parser backtracks on them: a few hundred hostile
+//! bytes can keep it busy for hours. So they are rejected by a character scan, which also finds the exact position.
 
-/// The offset of the first operator, index or attribute that stands outside of strings and comments.
+/// Offset of the first operator, index or attribute access outside strings and comments.
 pub(super) fn first_operator(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let at = |position: usize| bytes.get(position).copied().unwrap_or_default();
     let mut position = 0;
-    // The last character that was neither white space nor part of a comment.
+    // The last character that is neither white space nor part of a comment.
     let mut previous = b'\n';
     while position < bytes.len() {
         let byte = at(position);
@@ -37,14 +36,14 @@ pub(super) fn first_operator(text: &str) -> Option<usize> {
     None
 }
 
-/// Whether a value may end with this character, so that what follows would belong to it.
+/// Whether a value may end with this character, so that the next token would belong to it.
 fn ends_a_value(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || byte >= 0x80
         || matches!(byte, b'_' | b'-' | b'"' | b')' | b']' | b'}')
 }
 
-/// The offset after the quote that closes a string; a string ends with its line at the latest.
+/// Offset after the closing quote; a string ends at the line end at the latest.
 fn end_of_string(bytes: &[u8], start: usize) -> usize {
     let mut position = start;
     while let Some(byte) = bytes.get(position) {
@@ -62,7 +61,7 @@ fn end_of_line(bytes: &[u8], start: usize) -> usize {
     find(bytes, start, b"\n").saturating_sub(1).max(start + 1)
 }
 
-/// The offset after the next occurrence of a text, or the end.
+/// Offset after the next occurrence of a text, or the end.
 fn find(bytes: &[u8], start: usize, wanted: &[u8]) -> usize {
     let rest = bytes.get(start..).unwrap_or_default();
     let found = rest
@@ -71,7 +70,7 @@ fn find(bytes: &[u8], start: usize, wanted: &[u8]) -> usize {
     found.map_or(bytes.len(), |found| start + found + wanted.len())
 }
 
-/// The offset after the line that closes a heredoc whose mark begins at `start`.
+/// Offset after the closing line of a heredoc whose marker starts at `start`.
 fn end_of_heredoc(text: &str, start: usize) -> usize {
     let rest = text.get(start..).unwrap_or_default();
     let mark = rest
@@ -85,7 +84,7 @@ fn end_of_heredoc(text: &str, start: usize) -> usize {
     for line in rest.split_inclusive('\n') {
         position += line.len();
         if position > start + line.len() && line.trim() == mark {
-            // The line end stays, since it ends the attribute.
+            // Keep the line end, which ends the attribute.
             return position - (line.len() - line.trim_end_matches(['\n', '\r']).len());
         }
     }

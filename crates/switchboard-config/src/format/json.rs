@@ -1,4 +1,4 @@
-//! JSON with comments and trailing commas, through `jsonc-parser`.
+//! Parses JSON with comments and trailing commas, with `jsonc-parser`.
 
 use jsonc_parser::ast;
 use jsonc_parser::common::{Range, Ranged};
@@ -7,7 +7,7 @@ use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions};
 use super::{Seen, Sink, empty_table};
 use crate::tree::{Member, Node, Span, Value};
 
-/// What our JSON files may contain beyond JSON.
+/// Extensions allowed in our JSON files.
 pub(crate) fn options() -> ParseOptions {
     ParseOptions {
         allow_comments: true,

@@ -1,6 +1,6 @@
-//! The formats of configuration files, each parsed into the one [`Node`] tree.
+//! Parsers of the configuration formats, all producing a [`Node`] tree.
 //!
-//! Owns syntax and nothing else: what a key means is decided in [`crate::entry`] and [`crate::document`].
+//! Syntax only: [`crate::entry`] and [`crate::document`] interpret the keys.
 
 mod hcl;
 mod hcl_subset;
@@ -17,12 +17,12 @@ use crate::tree::{Member, Node, Span, Value};
 
 pub(crate) use hcl::{protect_templates, restore_templates};
 
-/// How a file is written.
+/// Syntax of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// TOML 1.
     Toml,
-    /// JSON, with comments and trailing commas allowed.
+    /// JSON, with comments and trailing commas.
     Json,
     /// `HashiCorp`'s configuration language, version 2, without evaluation.
     Hcl,
@@ -31,7 +31,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that a file's ending names.
+    /// The format for a file extension; `None` if it is unknown.
     pub fn of_path(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "toml" => Some(Format::Toml),
@@ -42,7 +42,7 @@ impl Format {
         }
     }
 
-    /// The name people use.
+    /// Display name.
     pub const fn name(self) -> &'static str {
         match self {
             Format::Toml => "TOML",
@@ -53,7 +53,7 @@ impl Format {
     }
 }
 
-/// Parses a file. `None` when it has no usable tree; what was wrong is added to `diagnostics` either way.
+/// Parses a file. `None` if there is no usable tree; findings are added to `diagnostics` either way.
 pub fn parse<'a>(
     file: &'a Arc<SourceFile>,
     format: Format,
@@ -68,7 +68,6 @@ pub fn parse<'a>(
     }
 }
 
-/// Where a parser reports to.
 struct Sink<'a, 'd> {
     file: &'a Arc<SourceFile>,
     diagnostics: &'d mut Vec<Diagnostic>,
@@ -87,7 +86,7 @@ impl Sink<'_, '_> {
         self.diagnostics.push(error);
     }
 
-    /// Adds a member, or reports that its key stands twice; the first one stays.
+    /// Adds a member, or reports a duplicate key; the first one stays.
     fn push_unique<'a>(
         &mut self,
         members: &mut Vec<Member<'a>>,
@@ -113,7 +112,7 @@ impl Sink<'_, '_> {
     }
 }
 
-/// Which keys a table has so far. Small tables are searched, large ones hashed.
+/// Keys of a table so far. Small tables are scanned, large ones hashed.
 #[derive(Default)]
 struct Seen(Option<std::collections::HashSet<String>>);
 
@@ -134,7 +133,6 @@ impl Seen {
     }
 }
 
-/// An empty file is an empty table in every format.
 fn empty_table<'a>(text: &str) -> Node<'a> {
     Node {
         span: Span::new(0, text.len()),

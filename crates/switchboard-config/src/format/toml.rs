@@ -1,4 +1,4 @@
-//! TOML, through the spanned parser of the `toml` crate.
+//! Parses TOML with the spanned parser of the `toml` crate.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::Sink;
 use crate::tree::{Member, Node, Span, Value};
 
 pub(super) fn parse<'a>(text: &'a str, sink: &mut Sink<'_, '_>) -> Node<'a> {
-    // Recovery keeps what stands beside a broken line, so one typing mistake costs one key, not the file.
+    // Error recovery keeps the other lines, so a typo costs one key, not the whole file.
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in errors {
         let span = error.span().unwrap_or(0..0);
@@ -35,7 +35,7 @@ fn members(table: DeTable<'_>) -> Vec<Member<'_>> {
             value: node(value),
         })
         .collect();
-    // The parser sorts its keys; the order of the file is what people know.
+    // The parser sorts keys; restore the file order.
     members.sort_by_key(|member| member.key_span.start);
     members
 }

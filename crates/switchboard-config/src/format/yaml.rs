@@ -1,7 +1,7 @@
-//! YAML 1.2, for import only, through `serde-saphyr`.
+//! Parses YAML 1.2 with `serde-saphyr`, for import only.
 //!
-//! Aliases and merge keys are expanded by the parser, within a budget that bombs run out of. A value that
-//! came through an alias stands where the alias stands.
+//! The parser expands aliases and merge keys, within a budget that limits alias bombs. A value from an alias has the
+//! position of the alias.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,8 +13,8 @@ use serde_saphyr::{Error, Location, Options, Spanned};
 use super::{Seen, Sink, empty_table};
 use crate::tree::{Member, Node, Span, Value};
 
-/// How deep values may nest. The parser recurses and takes up to 40 KiB of stack a level, of the 2 MiB that a
-/// thread has; files of this kind nest five levels or six.
+/// Maximum nesting depth. The parser recurses and uses up to 40 KiB of stack per level, of the 2 MiB of a thread; real
+/// files nest five or six levels.
 const MAXIMUM_DEPTH: usize = 24;
 
 pub(super) fn parse<'a>(text: &'a str, sink: &mut Sink<'_, '_>) -> Option<Node<'a>> {
@@ -27,7 +27,7 @@ pub(super) fn parse<'a>(text: &'a str, sink: &mut Sink<'_, '_>) -> Option<Node<'
                 sink.syntax(
                     span(text, &second.referenced),
                     "the file has more than one document; the first one is used",
-                    "move the others to files of their own",
+                    "move the others to separate files",
                 );
             }
             Some(first.map_or_else(|| empty_table(text), |first| node(text, first, sink)))
@@ -48,10 +48,10 @@ pub(super) fn parse<'a>(text: &'a str, sink: &mut Sink<'_, '_>) -> Option<Node<'
 }
 
 fn message(error: &Error) -> String {
-    // The place is told beside the message, so it need not be told in it.
+    // The position is reported separately.
     let message = error.to_string();
     let message = message.lines().next().unwrap_or_default();
-    // Inside an alias the kind of the error is lost, so its text has to tell.
+    // Inside an alias the kind of the error is lost, so match its text.
     if message.starts_with("budget breached") {
         return "the file is nested too deep, or its aliases expand to too much".to_owned();
     }
@@ -59,11 +59,11 @@ fn message(error: &Error) -> String {
     message.get(..end).unwrap_or(message).to_owned()
 }
 
-/// YAML 1.2's core schema: `yes` and `0777` are text and decimal, and infinity is a number.
+/// YAML 1.2 core schema: `yes` is text, `0777` is decimal, and infinity is a number.
 fn options() -> Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_depth: MAXIMUM_DEPTH },
-        // Maps hand out every pair under this policy, so that duplicates can be reported by us.
+        // With this policy maps yield every pair, so that duplicates can be reported.
         duplicate_keys: DuplicateKeyPolicy::LastWins,
         strict_booleans: true,
         non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
@@ -71,14 +71,13 @@ fn options() -> Options {
     }
 }
 
-/// A value as the parser hands it out.
 enum Yaml<'a> {
     Plain(Value<'a>),
     Sequence(Vec<Spanned<Yaml<'a>>>),
     Mapping(Vec<(Spanned<Key<'a>>, Spanned<Yaml<'a>>)>),
 }
 
-/// A key, which is text here whatever it looks like.
+/// A key, which is always text.
 struct Key<'a>(Cow<'a, str>);
 
 fn node<'a>(text: &str, yaml: Spanned<Yaml<'a>>, sink: &mut Sink<'_, '_>) -> Node<'a> {
@@ -106,7 +105,7 @@ fn node<'a>(text: &str, yaml: Spanned<Yaml<'a>>, sink: &mut Sink<'_, '_>) -> Nod
     Node { span: at, value }
 }
 
-/// Sets right what the parser reads by other rules than YAML 1.2's: `012` is twelve and `1_000` is text.
+/// Corrects deviations of the parser from YAML 1.2: `012` is twelve and `1_000` is text.
 fn number_or_text<'a>(value: Value<'a>, text: &str, location: &Location) -> Value<'a> {
     if !matches!(value, Value::Integer(_) | Value::Float(_)) {
         return value;
@@ -127,7 +126,7 @@ fn span(text: &str, location: &Location) -> Span {
     Span::new(start.min(end), end)
 }
 
-/// The byte at a line and column, for locations that know nothing else.
+/// Byte offset of a line and column, for locations without one.
 fn byte_at(text: &str, location: &Location) -> usize {
     let before = |count: u64| usize::try_from(count.saturating_sub(1)).unwrap_or_default();
     let mut lines = text.split_inclusive('\n');

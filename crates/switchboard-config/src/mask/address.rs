@@ -1,5 +1,5 @@
-//! Secrets in addresses: the user's name and password, tokens among the segments of the path, the values of
-//! parameters, and the fragment. The host is always shown: it is what a person decides about.
+//! Finds secrets in URLs: user names and passwords, tokens in path segments, query values, and the fragment. The host
+//! is never masked: the user decides about it.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use url::Url;
 use super::scan::is_reference;
 use super::{names, shape};
 
-/// The places of the secrets of an address with a scheme, in order.
+/// Ranges of the secrets in a URL with a scheme, in order.
 pub(super) fn secrets(address: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let fragment = address.find('#');
@@ -31,10 +31,10 @@ pub(super) fn secrets(address: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Finds what stands before the host, and says where the host begins.
+/// Finds the user information, and returns the offset of the host.
 fn user(base: &str, with_query: Option<&str>, found: &mut Vec<Range<usize>>) -> usize {
     let Some(start) = base.find("://").map(|at| at + "://".len()) else {
-        // An address that lost its scheme still has its password, and where that begins is not known.
+        // A URL without a scheme may still have a password, whose start is unknown.
         return match base.rfind('@') {
             Some(at) if at > 0 => {
                 found.push(0..at);
@@ -51,12 +51,12 @@ fn user(base: &str, with_query: Option<&str>, found: &mut Vec<Range<usize>>) -> 
         }
         return start + authority.len();
     }
-    // A password with a slash or a question mark in it ends the authority early: then what follows the colon is no port.
+    // A password with a slash or question mark ends the authority early: then the text after the colon is not a port.
     let has_port = authority
         .split_once(':')
         .is_none_or(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
     let whole = with_query.unwrap_or(base);
-    // `[::1]`, and hosts that a variable names.
+    // `[::1]`, and hosts given by a variable.
     let is_odd_host = authority.starts_with('[') || authority.contains('$');
     if !has_port
         && !is_odd_host
@@ -68,7 +68,7 @@ fn user(base: &str, with_query: Option<&str>, found: &mut Vec<Range<usize>>) -> 
     start + authority.len()
 }
 
-/// Finds the segments of a path that are tokens.
+/// Finds path segments that are tokens.
 fn segments(address: &str, range: Range<usize>, found: &mut Vec<Range<usize>>) {
     let path = address.get(range.clone()).unwrap_or_default();
     let mut start = range.start;
@@ -89,7 +89,7 @@ fn segments(address: &str, range: Range<usize>, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Finds the values of parameters that sound or look secret.
+/// Finds query values that are secret by name or appearance.
 fn parameters(address: &str, range: Range<usize>, found: &mut Vec<Range<usize>>) {
     let query = address.get(range.clone()).unwrap_or_default();
     let mut start = range.start;
@@ -106,7 +106,7 @@ fn parameters(address: &str, range: Range<usize>, found: &mut Vec<Range<usize>>)
     }
 }
 
-/// Where the secret of a parameter begins: with its value, or with its name where that is a key itself.
+/// Start of the secret in a parameter: its value, or its name if that is a key itself.
 fn of_parameter(start: usize, name: &str) -> usize {
     if is_key(name) {
         start
@@ -116,7 +116,7 @@ fn of_parameter(start: usize, name: &str) -> usize {
 }
 
 fn is_secret_parameter(name: &str, secret: &str) -> bool {
-    // An address in a parameter may have a password of its own.
+    // A URL in a parameter may contain a password.
     let has_user = secret.contains('@') && (secret.contains("://") || secret.contains("%3A%2F%2F"));
     !secret.is_empty()
         && !is_reference(secret)
@@ -127,15 +127,14 @@ fn is_key(text: &str) -> bool {
     shape::begins_like_a_key(text) || shape::is_token(text)
 }
 
-/// Whether a segment after one that is called `token` or `key` is no word.
+/// Whether a segment after `token` or `key` is a token rather than a word.
 fn is_short_token(segment: &str) -> bool {
     segment.len() >= 6
         && segment.bytes().any(|byte| byte.is_ascii_digit())
         && segment.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
-/// The same address for the same endpoint: lowercase scheme and host, no default port, no trailing slash, no
-/// fragment and no user name.
+/// Normalizes a URL: lowercase scheme and host, without default port, trailing slash, fragment and user name.
 pub(crate) fn url_signature(address: &str) -> String {
     let Ok(mut url) = Url::parse(address) else {
         return address.to_owned();

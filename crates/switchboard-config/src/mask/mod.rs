@@ -1,11 +1,10 @@
-//! Secrets that hide in places that are shown: arguments, addresses, scripts, parts of files, messages.
+//! Masks secrets in displayed text: arguments, URLs, scripts, parts of files, messages.
 //!
-//! Owns what is masked when nothing but the text itself tells; values that are known to be secret are
-//! [`crate::redact`]'s business. `names` knows which names announce a secret, `shape` what one looks like, `scan`
-//! finds them in a text, `address` in an address.
+//! Heuristic: only the text itself indicates a secret; [`crate::redact`] masks known values. `names` recognises names
+//! that announce a secret, `shape` the appearance of keys, `scan` finds secrets in a text, `address` in a URL.
 //!
-//! Everything here is a total function of linear cost: texts come from models, servers and repositories. Masking a
-//! masked text may mask more of it, since the text around a mask reads differently then; it never shows more.
+//! All functions are total and linear: texts come from models, servers and repositories. Masking a masked text may mask
+//! more, since a mask changes its context; it never reveals more.
 
 mod address;
 mod names;
@@ -25,8 +24,8 @@ use scan::Reading;
 pub(crate) use address::url_signature;
 pub(crate) use names::{is_harmless_header, sounds_secret};
 
-/// Arguments as they may be shown: the values of flags that sound secret, headers, and texts that look like keys are
-/// masked; a reference such as `${TOKEN}` is shown.
+/// Masks the values of flags with secret names, headers, and texts that look like keys. References such as `${TOKEN}`
+/// are shown.
 pub fn arguments(arguments: &[String]) -> Vec<String> {
     let mut shown = Vec::with_capacity(arguments.len());
     let mut before = Before::Nothing;
@@ -37,17 +36,17 @@ pub fn arguments(arguments: &[String]) -> Vec<String> {
     shown
 }
 
-/// What the argument before another one says about it.
+/// What the previous argument implies for the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
     Nothing,
-    /// A flag whose value is secret.
+    /// A flag with a secret value.
     SecretFlag,
-    /// A flag whose value is a header.
+    /// A flag with a header as value.
     HeaderFlag,
-    /// A flag whose value is a user with a password.
+    /// A flag with user and password as value.
     UserFlag,
-    /// A flag whose value is a program text.
+    /// A flag with program code as value.
     CodeFlag,
 }
 
@@ -70,7 +69,7 @@ impl Before {
     }
 }
 
-/// The places of the secrets of an argument in a list.
+/// Ranges of the secrets in an argument of a list.
 fn in_list(argument: &str, before: Before) -> Vec<Range<usize>> {
     if is_script(argument) || before == Before::CodeFlag {
         return scan::secrets(argument, Reading::Shell);
@@ -101,13 +100,13 @@ fn in_list(argument: &str, before: Before) -> Vec<Range<usize>> {
     }
 }
 
-/// One argument as it may be shown, without knowing the one before it. It may be a text for a shell.
+/// Masks one argument without its context. It may be shell code.
 pub fn argument(argument: &str) -> Cow<'_, str> {
     masked(argument, in_argument(argument))
 }
 
 fn in_argument(argument: &str) -> Vec<Range<usize>> {
-    // The hash of a commit and the number of a project are no secrets, and a file name has a dot.
+    // Commit hashes and project ids are not secret, and a file name contains a dot.
     let is_id = shape::is_uuid(argument)
         || (shape::is_hex(argument) && matches!(argument.len(), 0..=31 | 40 | 64));
     if !is_id && !argument.contains(['.', ':', '=']) && shape::is_token(argument) {
@@ -116,7 +115,7 @@ fn in_argument(argument: &str) -> Vec<Range<usize>> {
     scan::secrets(argument, Reading::Shell)
 }
 
-/// A value that has a name of its own, such as a variable or a member of a JSON object.
+/// Masks a named value, such as a variable or a member of a JSON object.
 pub fn named<'v>(name: &str, value: &'v str) -> Cow<'v, str> {
     if sounds_secret(name) && !is_script(value) {
         masked(value, self::value(value, 0))
@@ -125,13 +124,13 @@ pub fn named<'v>(name: &str, value: &'v str) -> Cow<'v, str> {
     }
 }
 
-/// A message or a log line as it may be shown: everything in it that sounds or looks secret is masked.
+/// Masks everything in a message or log line that is secret by name or appearance.
 pub fn message(text: &str) -> Cow<'_, str> {
     masked(text, places_in_message(text))
 }
 
-/// Whether an argument is a text for a shell. Whoever is asked to approve one has to see it, so that it is not
-/// hidden behind `--token 'x; …'`.
+/// Whether an argument is shell code. It is shown in full for approval, so that code cannot be hidden behind `--token
+/// 'x; …'`.
 fn is_script(argument: &str) -> bool {
     let in_words = argument.contains(|character: char| character.is_whitespace())
         || argument.contains("$IFS")
@@ -139,7 +138,7 @@ fn is_script(argument: &str) -> bool {
     in_words && argument.contains([';', '|', '&', '`', '\n', '(', '<', '>'])
 }
 
-/// The place of the secret of a header, `Name: value`, which begins at an offset of an argument.
+/// Range of the secret in a header, `Name: value`, that starts at an offset of an argument.
 fn header(argument: &str, offset: usize) -> Vec<Range<usize>> {
     let text = argument.get(offset..).unwrap_or_default();
     let Some((name, rest)) = text.split_once([':', '=']) else {
@@ -151,7 +150,7 @@ fn header(argument: &str, offset: usize) -> Vec<Range<usize>> {
     let blanks = rest.len() - rest.trim_start().len();
     let start = offset + name.len() + 1 + blanks;
     let secret = argument.get(start..).unwrap_or_default();
-    // `Bearer` is no secret, and helps to recognise the header.
+    // `Bearer` is not secret, and helps to recognise the header.
     let scheme = secret.split_once(' ').map(|(scheme, _)| scheme);
     let is_word = |scheme: &&str| scheme.bytes().all(|byte| byte.is_ascii_alphabetic());
     match scheme.filter(is_word) {
@@ -160,7 +159,7 @@ fn header(argument: &str, offset: usize) -> Vec<Range<usize>> {
     }
 }
 
-/// A name as it may be shown. One that has its value joined to it is a mistake that people make.
+/// Masks a name that has its value joined to it, a common mistake.
 pub fn name(name: &str) -> Cow<'_, str> {
     match name.split_once([':', '=']) {
         _ if shape::begins_like_a_key(name) => Cow::Borrowed(MASK),
@@ -169,13 +168,13 @@ pub fn name(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a whole command line in one text has something in it that is masked.
+/// Whether masking would hide part of a command line.
 pub(crate) fn hides_in_line(line: &str) -> bool {
     let words = crate::words::split(line).unwrap_or_else(|| vec![line.to_owned()]);
     arguments(&words) != words
 }
 
-/// The secrets of arguments themselves, for [`crate::redact`].
+/// Secrets in arguments, for [`crate::redact`].
 pub(crate) fn secrets_of_arguments(arguments: &[String]) -> Vec<&str> {
     let mut secrets = Vec::new();
     let mut before = Before::Nothing;
@@ -187,14 +186,14 @@ pub(crate) fn secrets_of_arguments(arguments: &[String]) -> Vec<&str> {
     secrets
 }
 
-/// The secrets of an address themselves, for [`crate::redact`].
+/// Secrets in a URL, for [`crate::redact`].
 pub(crate) fn secrets_of_url(address: &str) -> Vec<&str> {
     if !address.contains("://") {
         return Vec::new();
     }
     let places = address::secrets(address).into_iter();
     let parts = places.filter_map(|place| address.get(place));
-    // A password is also known without its user.
+    // A password is also secret without its user name.
     parts
         .flat_map(|part| {
             [
@@ -206,19 +205,18 @@ pub(crate) fn secrets_of_url(address: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The secrets in one value, for [`crate::redact`].
+/// Secrets in one value, for [`crate::redact`].
 pub(crate) fn secrets_of_argument(argument: &str) -> Vec<&str> {
     let places = in_argument(argument).into_iter();
     places.filter_map(|place| argument.get(place)).collect()
 }
 
-/// Where a message has something that sounds or looks secret.
+/// Ranges of text in a message that are secret by name or appearance.
 pub(crate) fn places_in_message(text: &str) -> Vec<Range<usize>> {
     scan::secrets(text, Reading::Plain)
 }
 
-/// A part of a file as it may be shown: on each line, the quoted texts are taken as arguments, or as the values of
-/// the names before them.
+/// Masks a part of a file: quoted texts are treated as arguments, or as the values of the names before them.
 pub fn text(source: &str) -> String {
     let mut shown = String::with_capacity(source.len());
     for line in source.split_inclusive('\n') {
@@ -246,7 +244,7 @@ pub fn text(source: &str) -> String {
     shown
 }
 
-/// The key that a quoted text is the value of: what stands before `=` or `:`, quoted or not.
+/// The key of a quoted value: the text before `=` or `:`, quoted or not.
 fn key_of<'t>(gap: &'t str, quoted_before: &'t str) -> Option<&'t str> {
     let gap = gap.trim_end_matches(['"', '\'']).trim_end();
     let before = gap.strip_suffix(['=', ':'])?.trim_end();
@@ -258,7 +256,7 @@ fn key_of<'t>(gap: &'t str, quoted_before: &'t str) -> Option<&'t str> {
     }
 }
 
-/// Where the quoted texts of a line stand, without their quotes. One that is not closed goes to the end.
+/// Ranges of the quoted texts in a line, without quotes. An unclosed one extends to the end.
 fn quoted(line: &str) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut open: Option<(u8, usize)> = None;
@@ -279,13 +277,12 @@ fn quoted(line: &str) -> Vec<Range<usize>> {
     ranges
 }
 
-/// An address as it may be shown: user names, passwords, segments of the path that are tokens, and the values of
-/// query parameters that sound or look secret are masked.
+/// Masks user names, passwords, tokens in path segments, and query values that are secret by name or appearance.
 pub fn url(address: &str) -> Cow<'_, str> {
     masked(address, address::secrets(address))
 }
 
-/// The place of a value that goes from an offset to the end of a text; none if it only says where a secret is.
+/// Range of a value from an offset to the end of the text; empty if it is only a reference.
 fn value(text: &str, start: usize) -> Vec<Range<usize>> {
     let secret = text.get(start..).unwrap_or_default();
     if secret.is_empty() || is_only_references(secret) {
@@ -298,7 +295,7 @@ fn value(text: &str, start: usize) -> Vec<Range<usize>> {
     }
 }
 
-/// The text with a mask in these places, and everything else as it is.
+/// Replaces these ranges by masks.
 pub(crate) fn masked(text: &str, places: Vec<Range<usize>>) -> Cow<'_, str> {
     if places.is_empty() {
         return Cow::Borrowed(text);

@@ -1,12 +1,12 @@
-//! Which names announce a secret: of flags, variables, headers, query parameters, keys of a connection string.
+//! Recognises names that announce a secret: of flags, variables, headers, query parameters, connection strings.
 //!
-//! A name is read word by word (`apiKey`, `API_KEY` and `--api-key` are the same two words), so that `--author` is
-//! not taken for `auth` and `max_tokens` is not taken for a token.
+//! Names are split into words (`apiKey`, `API_KEY` and `--api-key` are the same two words), so that `--author` does not
+//! match `auth`, nor `max_tokens` a token.
 
-/// Names longer than this are not read; they are not names.
+/// Longer texts are not names.
 const LONGEST_NAME: usize = 200;
 
-/// Words that announce a secret wherever they stand in a name.
+/// Words that announce a secret anywhere in a name.
 const SECRET_WORDS: &[&str] = &[
     "token",
     "secret",
@@ -34,10 +34,10 @@ const SECRET_WORDS: &[&str] = &[
     "sessionid",
 ];
 
-/// Parts of words that announce a secret where somebody wrote two words as one: `mytoken`, `dbpassword`.
+/// Substrings that announce a secret in joined words: `mytoken`, `dbpassword`.
 const SECRET_PARTS: &[&str] = &["password", "passwd", "secret", "apikey", "authtoken"];
 
-/// Words that, before `key`, make it a secret one.
+/// Words that make a following `key` secret.
 const KEY_OWNERS: &[&str] = &[
     "api",
     "access",
@@ -55,7 +55,7 @@ const KEY_OWNERS: &[&str] = &[
     "shared",
 ];
 
-/// Last words that say that the value is about a secret, but is not one.
+/// Last words of names whose values are not secret themselves.
 const HARMLESS_ENDINGS: &[&str] = &[
     "command",
     "cmd",
@@ -96,9 +96,9 @@ const HARMLESS_ENDINGS: &[&str] = &[
     "id",
 ];
 
-/// Whether the value that belongs to a name is secret, as far as the name says.
+/// Whether a name announces a secret value.
 pub(crate) fn sounds_secret(name: &str) -> bool {
-    // The shortest of them are `key`, `pwd` and `sig`.
+    // The shortest matches are `key`, `pwd` and `sig`.
     if !(3..=LONGEST_NAME).contains(&name.len()) {
         return false;
     }
@@ -108,7 +108,7 @@ pub(crate) fn sounds_secret(name: &str) -> bool {
         return false;
     };
     if words.len() > 1 && HARMLESS_ENDINGS.contains(&last.as_str()) {
-        // A session's id is the session.
+        // A session id grants access to the session.
         return last == "id" && words.iter().any(|word| word == "session");
     }
     let is_secret_word = |word: &String| {
@@ -122,7 +122,7 @@ pub(crate) fn sounds_secret(name: &str) -> bool {
     let is_owner = |word: &String| KEY_OWNERS.contains(&word.as_str());
     match words.as_slice() {
         [only] => only == "key" || only == "pass",
-        // `STRIPE_KEY` and `DB_PASS` are how variables are named; `sort-key` is how flags are.
+        // `STRIPE_KEY` and `DB_PASS` are typical variables; `sort-key` is a typical flag.
         [.., before, last] if last == "key" => {
             words.iter().any(is_owner) || (is_upper && before != "public")
         }
@@ -131,7 +131,7 @@ pub(crate) fn sounds_secret(name: &str) -> bool {
     }
 }
 
-/// The lowercase words of a name: between `-`, `_`, `.` and blanks, and where a capital follows a small letter.
+/// Lowercase words of a name, split at `-`, `_`, `.`, blanks and camel case.
 fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut goes_on = false;
@@ -156,7 +156,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Headers whose values are never secret; every other header of a command line is masked.
+/// Headers whose values are never secret; all others are masked.
 const HARMLESS_HEADERS: &[&str] = &[
     "accept",
     "accept-encoding",

@@ -1,8 +1,7 @@
-//! Finds the secrets of a text: one pass from left to right, which gives the places of what has to be masked.
+//! Finds the ranges of secrets in a text, in one pass from left to right.
 //!
-//! It is a total function: each step goes forward, nothing is fed back, and what is not masked is kept byte by byte.
-//! A person approves what is shown of a command, so a place never reaches past a character that could begin another
-//! command (see [`Reading::Shell`]): where hiding too much and showing too much are the choices, a command is shown.
+//! Total: each step moves forward. Users approve commands as they are shown, so a range never includes a character that
+//! could start another command (see [`Reading::Shell`]): in doubt, a command is shown rather than hidden.
 
 use std::ops::Range;
 
@@ -10,19 +9,18 @@ use super::{address, names, shape};
 use crate::expand::is_only_references;
 use crate::secret::MASK;
 
-/// How a text is read.
+/// How a text is interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// Perhaps a text for a shell, which somebody is asked to approve. A place that is masked has no blank, no quote
-    /// and nothing that ends a command or starts another one. Quotes are not believed: whether one opens or closes
-    /// depends on comments and here-documents before it, and an author who knows more of shells than this function
-    /// could hide a command in what it takes for a quoted value.
+    /// Possibly shell code that the user is asked to approve. A masked range contains no blank, no quote and nothing
+    /// that ends or starts a command. Quotes are ignored: whether one opens or closes depends on comments and
+    /// here-documents before it, and an attacker could hide a command in an apparently quoted value.
     Shell,
     /// A message or a log line, which is only read: a quoted value is masked up to its closing quote.
     Plain,
 }
 
-/// Words that stand before a credential in an `Authorization` header.
+/// Authentication schemes that precede a credential.
 const SCHEMES: &[&str] = &[
     "Bearer",
     "Basic",
@@ -34,10 +32,10 @@ const SCHEMES: &[&str] = &[
     "Key",
 ];
 
-/// Values that are no secret, whatever their name says.
+/// Values that are not secret, whatever their name.
 const NO_SECRETS: &[&str] = &["true", "false", "null", "none", "undefined", "yes", "no"];
 
-/// The places of all secrets in a text, in order and apart from each other.
+/// Ranges of all secrets, in order and disjoint.
 pub(super) fn secrets(text: &str, reading: Reading) -> Vec<Range<usize>> {
     let mut scanner = Scanner {
         text,
@@ -62,7 +60,7 @@ pub(super) struct Scanner<'t> {
 }
 
 impl Scanner<'_> {
-    /// Reads what begins at a place, and says where to go on.
+    /// Processes the text at an offset; returns the next offset.
     fn step(&mut self, at: usize) -> usize {
         if !self.bytes.get(at).copied().is_some_and(is_name_byte) {
             return at + 1;
@@ -77,7 +75,7 @@ impl Scanner<'_> {
         if shape::begins_like_a_key(run) {
             let end = self.end_of(end, is_key_byte);
             let key = self.text.get(at..end).unwrap_or_default();
-            // The full stop after a key ends the sentence.
+            // A final dot ends the sentence, and is not part of the key.
             self.found.push(at..at + key.trim_end_matches('.').len());
             return end;
         }
@@ -93,7 +91,7 @@ impl Scanner<'_> {
         end
     }
 
-    /// An address: what of it is secret, to its end.
+    /// Finds the secrets of a URL; returns its end.
     fn address(&mut self, start: usize, authority: usize) -> usize {
         let mut end = authority;
         while let Some(byte) = self.bytes.get(end).copied() {
@@ -115,7 +113,7 @@ impl Scanner<'_> {
         end
     }
 
-    /// `Bearer X`, with no name before it.
+    /// `Bearer X`, without a name before it.
     fn after_scheme(&mut self, end: usize) -> usize {
         let start = self.past_blanks(end);
         if start == end {
@@ -123,14 +121,14 @@ impl Scanner<'_> {
         }
         let value = start..self.end_of_value(start, None, false);
         let word = self.text.get(value.clone()).unwrap_or_default();
-        // What has a name or an address in it is read for itself.
+        // Texts with a name or a URL are processed separately.
         let is_read_apart = word.contains("://") || word.starts_with('-') || word.contains(MASK);
         if is_read_apart || is_reference(word) {
             return end;
         }
         let is_credential = match self.reading {
             Reading::Shell => word.len() > 6,
-            // "Basic authentication" is no credential.
+            // "Basic authentication" is not a credential.
             Reading::Plain => {
                 word.len() >= 20
                     || (word.len() > 6 && word.bytes().any(|byte| byte.is_ascii_digit()))
@@ -144,7 +142,6 @@ impl Scanner<'_> {
         end
     }
 
-    /// `-u me:password`.
     fn user(&mut self, end: usize) -> usize {
         let start = match self.bytes.get(end) {
             Some(b'=') => end + 1,
@@ -159,7 +156,7 @@ impl Scanner<'_> {
         let Some((user, password)) = word.split_once(':') else {
             return end;
         };
-        // `-u 1000:1000` is a user and a group, `--user https://…` an address.
+        // `-u 1000:1000` is a user and a group, `--user https://…` a URL.
         let is_number = password.bytes().all(|byte| byte.is_ascii_digit());
         if is_number || is_reference(password) || password.starts_with("//") {
             return end;
@@ -168,7 +165,7 @@ impl Scanner<'_> {
         value_end
     }
 
-    /// The value that belongs to a name which announces a secret, if there is one.
+    /// Masks the value of a name that announces a secret, if there is one.
     fn named(&mut self, name: &str, end: usize) -> usize {
         let (after_name, is_quoted_name) = match self.past_quote(end) {
             Some((after, _)) => (after, true),
@@ -182,7 +179,7 @@ impl Scanner<'_> {
         };
         let start = match self.bytes.get(separator) {
             Some(b':') => self.past_blanks(separator + 1),
-            // A shell takes what follows a blank for a command, and not for the value.
+            // In a shell, the text after a blank is a command, not the value.
             Some(b'=') if !is_plain && !is_quoted_name => separator + 1,
             Some(b'=') => {
                 let arrow = usize::from(self.bytes.get(separator + 1) == Some(&b'>'));
@@ -201,7 +198,7 @@ impl Scanner<'_> {
         self.value(start, is_quoted_name).unwrap_or(end)
     }
 
-    /// Masks the value that begins at a place. Says where it ends, or nothing if there is none.
+    /// Masks the value at an offset; returns its end, or `None` if there is no value.
     fn value(&mut self, start: usize, in_json: bool) -> Option<usize> {
         let (start, quote) = match self.past_quote(start) {
             Some((start, quote)) => (start, Some(quote)),
@@ -216,7 +213,7 @@ impl Scanner<'_> {
             (ends && head.eq_ignore_ascii_case(scheme)).then_some(scheme.len())
         });
         let (start, end) = match scheme {
-            // In a shell the word ends before the credential.
+            // In a shell, the word ends before the credential.
             Some(length) => {
                 let credential = self.past_blanks(start + length);
                 let is_apart = credential > start + length;
@@ -243,7 +240,7 @@ impl Scanner<'_> {
         Some(end)
     }
 
-    /// Where a value ends: at its closing quote, if it is believed to be one, or with its word.
+    /// End of a value: at its closing quote, if quotes count, or with its word.
     fn end_of_value(&self, start: usize, quote: Option<Quote>, in_json: bool) -> usize {
         match (self.reading, quote) {
             (Reading::Plain, Some(quote)) => self.closing(start, quote),
@@ -253,7 +250,7 @@ impl Scanner<'_> {
                     let ends_json =
                         in_json && quote.is_none() && matches!(byte, b',' | b'}' | b']');
                     let ends_list = reading == Reading::Plain && matches!(byte, b',' | b'}' | b']');
-                    // A backslash stands before a quote in a text that was quoted twice.
+                    // Text that was quoted twice has backslashes before quotes.
                     let ends_escaped = byte == b'\\'
                         && matches!(self.bytes.get(at + 1), Some(b'"' | b'\'' | b'\n'));
                     if ends_word(byte)
@@ -271,7 +268,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Where the quote closes, or the line ends.
+    /// Offset of the closing quote, or of the line end.
     fn closing(&self, start: usize, quote: Quote) -> usize {
         let mut at = start;
         while let Some(byte) = self.bytes.get(at).copied() {
@@ -285,18 +282,18 @@ impl Scanner<'_> {
             at += 1;
         }
         let at = at.min(self.bytes.len());
-        // After a backslash the next character may be one of several bytes.
+        // The character after a backslash may have several bytes.
         (at..=self.bytes.len())
             .find(|at| self.text.is_char_boundary(*at))
             .unwrap_or(at)
     }
 
-    /// Whether a command is put into a word here: `$(…)`, or a blank that is spelled `$IFS`.
+    /// Whether a command is embedded in a word here: `$(…)`, or a blank spelled `$IFS`.
     fn opens_command(&self, at: usize) -> bool {
         self.follows(at, b"$(") || self.follows(at, b"$IFS") || self.follows(at, b"${IFS")
     }
 
-    /// Past a quote, if there is one: `"`, `'`, or either after a backslash or a dollar.
+    /// Skips a quote: `"`, `'`, or either after a backslash or a dollar.
     fn past_quote(&self, at: usize) -> Option<(usize, Quote)> {
         match (self.bytes.get(at), self.bytes.get(at + 1)) {
             (Some(quote @ (b'"' | b'\'')), _) => Some((at + 1, Quote::Plain(*quote))),
@@ -333,24 +330,23 @@ impl Scanner<'_> {
     }
 }
 
-/// A quote that was opened.
 #[derive(Debug, Clone, Copy)]
 enum Quote {
     Plain(u8),
     Escaped(u8),
 }
 
-/// What a name of a flag, a variable or a header consists of.
+/// Characters of flag, variable and header names.
 fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
 }
 
-/// What a key may have besides.
+/// Characters of keys.
 fn is_key_byte(byte: u8) -> bool {
     is_name_byte(byte) || matches!(byte, b'~' | b'+' | b'/' | b'=')
 }
 
-/// What ends a word, or could end the command that it is part of.
+/// Characters that end a word, or could end its command.
 fn ends_word(byte: u8) -> bool {
     byte.is_ascii_whitespace()
         || byte == 0x0B
@@ -368,7 +364,7 @@ fn is_user_flag(run: &str) -> bool {
     matches!(run, "-u" | "--user" | "--proxy-user" | "--userinfo")
 }
 
-/// Whether a value only says where a secret is: `${TOKEN}` or `$TOKEN`.
+/// Whether a value is only a reference: `${TOKEN}` or `$TOKEN`.
 pub(super) fn is_reference(value: &str) -> bool {
     let is_name = |name: &str| {
         let mut bytes = name.bytes();

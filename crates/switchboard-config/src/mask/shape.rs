@@ -1,7 +1,6 @@
-//! What a secret looks like when no name announces it: the beginnings that issuers give their keys, and text that
-//! no person wrote.
+//! Recognises secrets by their appearance: prefixes of well-known issuers, and random text.
 
-/// Beginnings that nothing else has.
+/// Unambiguous prefixes.
 const PREFIXES: &[&str] = &[
     "ghp_",
     "gho_",
@@ -68,16 +67,16 @@ const PREFIXES: &[&str] = &[
     "lsv2_",
 ];
 
-/// Beginnings that other words have too: what follows must also look like a key.
+/// Prefixes that other words share: the remainder must also look like a key.
 const AMBIGUOUS_PREFIXES: &[&str] = &[
     "sk-", "sk_", "pk-", "hf_", "npm_", "key-", "fc-", "r8_", "pat-", "secret_", "AKIA", "ASIA",
     "eyJ", "dapi", "re_", "cio_",
 ];
 
-/// The shortest part after a beginning that makes a key of it.
+/// Minimum length of a key after its prefix.
 const SHORTEST_KEY: usize = 7;
 
-/// Whether a run of letters, digits and `_-.` begins as the keys of a well-known issuer do.
+/// Whether a run of letters, digits and `_-.` starts like a key of a well-known issuer.
 pub(super) fn begins_like_a_key(run: &str) -> bool {
     let rest_of = |prefix: &&str| {
         run.strip_prefix(*prefix)
@@ -97,16 +96,16 @@ pub(super) fn begins_like_a_key(run: &str) -> bool {
     PREFIXES.iter().any(|prefix| rest_of(prefix).is_some())
 }
 
-/// The shortest text that can be told from a word by how its characters mix.
+/// Minimum length at which a mix of characters distinguishes a token from a word.
 const SHORTEST_TOKEN: usize = 16;
 
-/// A longer text is data rather than a token, and a person who approves it has to see it.
+/// Longer texts are data rather than tokens, and must be visible for approval.
 const LONGEST_TOKEN: usize = 1024;
 
-/// A random text of this kind has more different characters.
+/// Minimum number of distinct characters in random text.
 const FEWEST_CHARACTERS: u32 = 6;
 
-/// Whether a text consists of several different characters, as no line of `x` does.
+/// Whether a text has enough distinct characters, unlike a row of `x`.
 fn is_varied(text: &str) -> bool {
     let mut seen = 0_u128;
     for byte in text.bytes() {
@@ -115,8 +114,8 @@ fn is_varied(text: &str) -> bool {
     seen.count_ones() >= FEWEST_CHARACTERS
 }
 
-/// Whether a segment of a path, the value of a parameter or a whole argument is a token by its looks: a UUID, long
-/// hexadecimal digits, or letters and digits mixed as no name mixes them. Words, versions, dates and slugs are not.
+/// Whether a path segment, a query value or a whole argument looks like a token: a UUID, long hexadecimal digits, or an
+/// unusual mix of letters and digits. Words, versions, dates and slugs do not.
 pub(super) fn is_token(text: &str) -> bool {
     let may_be = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~+=:%".contains(&byte);
     let is_of_length = (SHORTEST_TOKEN..=LONGEST_TOKEN).contains(&text.len());
@@ -130,7 +129,6 @@ pub(super) fn is_token(text: &str) -> bool {
         || (bare.len() >= 16 && is_mixed(&bare, 35))
 }
 
-/// Eight, four, four, four and twelve hexadecimal digits.
 pub(super) fn is_uuid(text: &str) -> bool {
     let lengths = text.split('-').map(str::len);
     lengths.eq([8, 4, 4, 4, 12])
@@ -139,12 +137,12 @@ pub(super) fn is_uuid(text: &str) -> bool {
             .all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
-/// Whether a text is hexadecimal digits only, as the hash of a commit is.
+/// Whether a text consists of hexadecimal digits, like a commit hash.
 pub(super) fn is_hex(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether one run of letters and digits was made by no person.
+/// Whether a run of letters and digits looks random.
 fn is_random(run: &str) -> bool {
     if run.len() < SHORTEST_TOKEN {
         return false;
@@ -157,8 +155,8 @@ fn is_random(run: &str) -> bool {
     is_mixed(run, 25) || (run.len() >= 24 && digits == 0 && has_unspeakable_part(run))
 }
 
-/// Whether the kind of character changes so often: at least `percent` of a hundred places, and four times. A capital
-/// at the beginning of a word is no change, so that `getUserById` has three.
+/// Whether the character class changes often: in at least `percent` per cent of positions, and at least four times. A
+/// capital at the start of a word does not count, so `getUserById` has three changes.
 fn is_mixed(run: &str, percent: usize) -> bool {
     let kind = |byte: u8| match byte {
         b'0'..=b'9' => 0,
@@ -175,7 +173,7 @@ fn is_mixed(run: &str, percent: usize) -> bool {
     changes >= 4 && changes * 100 >= run.len() * percent
 }
 
-/// Seven consonants in a row, which hardly any word has.
+/// Seven consonants in a row, which almost no word has.
 fn has_unspeakable_part(run: &str) -> bool {
     let is_vowel = |byte: u8| b"aeiouy".contains(&byte.to_ascii_lowercase());
     run.as_bytes()

@@ -1,4 +1,4 @@
-//! What is masked, what is shown, and that neither costs more than its length.
+//! Tests of what is masked and what is shown, and that the cost is linear.
 
 use proptest::prelude::*;
 
@@ -367,7 +367,7 @@ fn one_endpoint_has_one_signature() {
     );
 }
 
-/// Everything that is shown of a text.
+/// All renderings of a text.
 fn all_ways(text: &str) -> [String; 5] {
     [
         argument(text).into_owned(),
@@ -382,7 +382,7 @@ fn all_ways(text: &str) -> [String; 5] {
 fn hostile_texts_end() {
     let megabyte = "a&$IFS".repeat(1 << 18);
     assert_eq!(argument(&megabyte), megabyte);
-    // Each of these would take hours if a part of the text were read again for each of its parts.
+    // Each of these would take hours if the cost were quadratic.
     for piece in [
         "a&$IFS",
         "a&${IFS}",
@@ -437,7 +437,7 @@ fn hostile_texts_end() {
     }
 }
 
-/// Pieces that mean something to the scanner, and some that do not.
+/// Fragments with and without a meaning to the scanner.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("token"),
@@ -498,7 +498,7 @@ fn pieces() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
 
-/// What is kept is a part of the text, in order, with masks in between.
+/// Whether the shown text is the original, in order, with masks in between.
 fn is_kept(text: &str, shown: &str) -> bool {
     let mut rest = text;
     let mut parts = shown.split(MASK);
@@ -539,7 +539,7 @@ proptest! {
         }
     }
 
-    /// No character that could start a command is hidden from whoever approves it.
+    /// No character that could start a command is hidden from the user who approves it.
     #[test]
     fn no_command_is_hidden(text in pieces()) {
         let active = |text: &str| -> Vec<char> {
@@ -557,7 +557,7 @@ proptest! {
             "{\"client_secret\":\"@\"}", "postgres://u:@@db/x", "TOKEN='@' run", "AccountKey=@;x=y",
         ]),
     ) {
-        // The sign stands for the secret where it is not that of an address.
+        // `@` stands for the secret; in `:@@` the second one belongs to the URL.
         let text = match place.split_once(":@@") {
             Some((before, after)) => format!("{before}:{secret}@{after}"),
             None => place.replacen('@', &secret, 1),

@@ -1,36 +1,35 @@
-//! Rules in the notation of Claude Code, `Bash(git status:*)`, as the rules that they stand for.
+//! Translates permission rules in the notation of Claude Code, `Bash(git status:*)`, into our own.
 //!
-//! Owns the translation and nothing else. What has no equivalent is an error that shows the nearest rule; it never
-//! becomes a rule that cannot match. A rule that allows is read narrowly, one that asks or denies generously.
+//! A rule without an equivalent is an error that shows the nearest rule; it never becomes a rule that cannot match.
+//! `allow` rules are translated narrowly, `ask` and `deny` rules broadly.
 
 use super::rules::{ArgumentCondition, ArgumentTest};
 use crate::entry::Permission;
 use crate::shell;
 use crate::words;
 
-/// What stands for a rule in the other notation.
 #[derive(Debug, PartialEq)]
 pub(super) struct Translated {
     pub(super) tool: &'static str,
     pub(super) conditions: Vec<ArgumentCondition>,
 }
 
-/// Why a rule has no equivalent: what is wrong, and the rule to write instead.
+/// A rule without an equivalent: the error, and a hint with the rule to write instead.
 #[derive(Debug, PartialEq)]
 pub(super) struct Untranslated {
     pub(super) message: String,
     pub(super) hint: String,
-    /// The tool that the rule is about as a whole, where it is one of ours.
+    /// The built-in tool that the rule applies to, if any.
     pub(super) tool: Option<&'static str>,
 }
 
-/// The parts of `Tool(what)`; `None` for a pattern without parentheses.
+/// Splits `Tool(what)`; `None` for a pattern without parentheses.
 pub(super) fn split(pattern: &str) -> Option<(&str, &str)> {
     let (tool, what) = pattern.split_once('(')?;
     Some((tool.trim(), what.strip_suffix(')').unwrap_or(what).trim()))
 }
 
-/// The rules that `Tool(what)` stands for.
+/// Translates `Tool(what)`.
 pub(super) fn translate(
     tool: &str,
     what: &str,
@@ -78,7 +77,7 @@ fn command(what: &str, action: Permission) -> Result<Translated, Untranslated> {
         None if action == Permission::Allow && !is_glob && !text.is_empty() => {
             return Ok(rule(vec![condition("command", ArgumentTest::Equals, text)]));
         }
-        // Whoever denies a command means it with further arguments and beside other commands, too.
+        // Denying a command includes further arguments and its use next to other commands.
         _ => shell::literal_words(text).filter(|_| !is_glob),
     };
     let Some(prefix) = words else {
@@ -104,7 +103,7 @@ fn command(what: &str, action: Permission) -> Result<Translated, Untranslated> {
 }
 
 fn path(tool: &str, what: &str, action: Permission) -> Result<Vec<Translated>, Untranslated> {
-    // What may not be read with one tool may not be read with another.
+    // Denied reads apply to every tool that reads files.
     let tools: &[(&'static str, &'static str)] = match (tool, action) {
         ("Read", Permission::Allow) => &[("Read", "file_path")],
         ("Read", _) => &[("Read", "file_path"), ("Grep", "path"), ("Glob", "path")],
@@ -135,7 +134,7 @@ fn path(tool: &str, what: &str, action: Permission) -> Result<Vec<Translated>, U
             _ => Ok(all(None)),
         };
     }
-    // `//x` is absolute, `/x` begins where the settings stand, which is the project.
+    // `//x` is absolute, `/x` is relative to the project, where the settings are.
     let (folder, is_whole) = match what.strip_suffix("/**").or_else(|| what.strip_suffix("/*")) {
         Some(folder) => (folder, true),
         None => (what, false),
@@ -183,7 +182,7 @@ fn condition(argument: &str, test: ArgumentTest, value: &str) -> ArgumentConditi
     }
 }
 
-/// A glob as a regular expression, for a condition that users read; the one of `globset` is not meant to be read.
+/// Converts a glob to a regular expression, for a condition that users read; the one of `globset` is not meant to be read.
 fn glob(pattern: &str, star: &str, one: &str) -> String {
     let mut shown = String::new();
     let mut rest = pattern;
@@ -212,7 +211,7 @@ fn glob(pattern: &str, star: &str, one: &str) -> String {
     shown
 }
 
-/// A text as TOML has it, for a hint.
+/// Quotes a text as TOML, for a hint.
 fn quoted(text: &str) -> String {
     if text.contains(['\'', '\n']) {
         format!("{text:?}")
@@ -225,7 +224,7 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The rules in short: `tool argument test value`.
+    /// The rules in short form: `tool argument test value`.
     fn shown(pattern: &str, action: Permission) -> Result<Vec<String>, String> {
         let (tool, what) = split(pattern).expect(pattern);
         let rules = translate(tool, what, action).map_err(|error| error.hint)?;

@@ -1,4 +1,4 @@
-//! Programs that look at calls: `[[hooks]]`.
+//! Hooks: programs that run before or after calls (`[[hooks]]`).
 
 use std::time::Duration;
 
@@ -8,29 +8,29 @@ use crate::entry::keys::{Key, Shape};
 use crate::source::Origin;
 use crate::tree::Node;
 
-/// One `[[hooks]]`.
+/// One `[[hooks]]` table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookEntry {
     /// When it runs.
     pub event: HookEvent,
-    /// A glob over the name that the model sees.
+    /// Glob over the model-visible tool name.
     pub tool: String,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// How long it may take.
+    /// `None`: the default timeout.
     pub timeout: Option<Duration>,
-    /// Whether a call goes on when the hook fails; it does not by default.
+    /// Whether a call proceeds if the hook fails; off by default.
     pub fail_open: bool,
-    /// Where it stands.
+    /// Position of the table.
     pub origin: Origin,
 }
 
 /// When a hook runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookEvent {
-    /// Before a call.
+    /// Before a call, which it can block or change.
     PreToolUse,
-    /// After a call.
+    /// After a call, whose result it can replace.
     PostToolUse,
 }
 
@@ -44,7 +44,6 @@ impl HookEvent {
     }
 }
 
-/// Reads `[[hooks]]`.
 pub(crate) fn hooks(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Vec<HookEntry> {
     one_or_many(node)
         .iter()
@@ -95,7 +94,6 @@ fn hook(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<HookEntry> {
 
 const HOOK_EVENTS: &[&str] = &["PreToolUse", "PostToolUse"];
 
-/// The keys of `[[hooks]]`.
 pub(crate) const HOOK_KEYS: &[Key] = &[
     Key {
         name: "event",
@@ -115,11 +113,11 @@ pub(crate) const HOOK_KEYS: &[Key] = &[
     Key {
         name: "timeout_sec",
         shape: Shape::Seconds,
-        about: "How long it may take.",
+        about: "Timeout of the hook.",
     },
     Key {
         name: "fail_open",
         shape: Shape::Bool,
-        about: "Whether a call goes on when the hook fails. Off by default.",
+        about: "Whether a call proceeds if the hook fails. Off by default.",
     },
 ];

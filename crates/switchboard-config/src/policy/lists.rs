@@ -1,4 +1,4 @@
-//! Which servers may connect at all: `[security]`.
+//! Server allow and deny lists (`[security]`).
 
 use globset::GlobMatcher;
 use url::Url;
@@ -9,38 +9,38 @@ use crate::entry::{Reader, ServerEntry};
 use crate::source::Origin;
 use crate::tree::{Member, Node};
 
-/// The server lists of one file.
+/// Server lists of one file.
 #[derive(Debug, Clone, Default)]
 pub struct ServerLists {
-    /// If there is one, the only servers that may connect. A list whose patterns are all faulty is still a
-    /// list: it allows nothing.
+    /// If present, only matching servers may connect. A list with only invalid patterns still counts, and rejects every
+    /// server.
     pub allow: Option<AllowList>,
-    /// Servers that may not connect, whatever else is said.
+    /// Servers that may not connect. Takes precedence over `allow`.
     pub deny: Vec<ServerPattern>,
 }
 
-/// An allow list and its place.
+/// An allow list with its position.
 #[derive(Debug, Clone)]
 pub struct AllowList {
-    /// Whoever matches one of them may connect.
+    /// A server must match at least one.
     pub patterns: Vec<ServerPattern>,
-    /// Where the list stands.
+    /// Position of the list.
     pub origin: Origin,
 }
 
-/// One pattern of a server list.
+/// A pattern of a server list.
 #[derive(Debug, Clone)]
 pub struct ServerPattern {
     /// As written.
     pub text: String,
-    /// Where it stands.
+    /// Position of the pattern.
     pub origin: Origin,
     kind: ListKind,
     target: Target,
 }
 
-/// Whether a list is read to allow or to deny. What a pattern leaves open is read against the server: to deny
-/// a little more than was meant is safe; to allow more is not.
+/// Kind of list that a pattern belongs to. Ambiguous patterns are interpreted against the server: denying too much is
+/// safe, allowing too much is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ListKind {
     Allow,
@@ -51,13 +51,13 @@ enum ListKind {
 enum Target {
     Name(GlobMatcher),
     Command(GlobMatcher),
-    /// A word in a deny list: the name of a server, or of the program it starts.
+    /// A word in a deny list: the name of a server, or of its program.
     NameOrCommand(GlobMatcher),
     Url(Box<UrlPattern>),
 }
 
-/// A URL glob, matched part by part: a `*` for a host must never reach into a path, or
-/// `https://evil.example/.corp.example/` would pass for `https://*.corp.example/`.
+/// A URL glob, matched part by part: a `*` in the host must not match into the path, or
+/// `https://evil.example/.corp.example/` would match `https://*.corp.example/`.
 #[derive(Debug, Clone)]
 struct UrlPattern {
     scheme: GlobMatcher,
@@ -67,7 +67,7 @@ struct UrlPattern {
 }
 
 impl ServerPattern {
-    /// Whether the pattern is about this server. The entry must be expanded.
+    /// Whether the pattern matches this server. The entry must be expanded.
     pub fn matches(&self, name: &str, entry: &ServerEntry) -> bool {
         match &self.target {
             Target::Name(glob) => glob.is_match(name),
@@ -88,7 +88,7 @@ impl UrlPattern {
         let (scheme, rest) = text.split_once("://")?;
         let (authority, path) = match rest.find('/') {
             Some(at) => rest.split_at(at),
-            // A pattern without a path is about every path of the host.
+            // A pattern without a path matches every path.
             None => (rest, "/*"),
         };
         let (host, port) = match authority.rsplit_once(':') {
@@ -109,7 +109,7 @@ impl UrlPattern {
         };
         let denies = kind == ListKind::Deny;
         let port = url.port_or_known_default().map(|port| port.to_string());
-        // A dot at the end names the same host.
+        // A trailing dot denotes the same host.
         let host = url.host_str().unwrap_or_default().trim_end_matches('.');
         self.scheme.is_match(url.scheme())
             && self.host.is_match(host)
@@ -123,7 +123,7 @@ impl UrlPattern {
     }
 }
 
-/// A path with its `%61` and the like replaced, as servers read it.
+/// Decodes percent escapes in a path, as servers do.
 fn unescaped(path: &str) -> String {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path;
@@ -142,7 +142,7 @@ fn unescaped(path: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A host pattern with each label as DNS has it, which is how the hosts it is compared with are written.
+/// Converts each label of a host pattern to ASCII (IDNA), as the compared hosts are.
 fn in_ascii(host: &str) -> String {
     let label = |label: &str| match url::Host::parse(label) {
         Ok(url::Host::Domain(ascii)) if !label.is_ascii() => ascii,
@@ -164,7 +164,7 @@ fn command_matches(glob: &GlobMatcher, kind: ListKind, entry: &ServerEntry) -> b
     };
     let as_written = |program: &str| glob.is_match(program) || glob.is_match(line(program));
     match kind {
-        // `/usr/bin/*` must not let `/usr/bin/../../tmp/x` through, nor `npx` a `./npx`.
+        // `/usr/bin/*` must not match `/usr/bin/../../tmp/x`, nor `npx` match `./npx`.
         ListKind::Allow => {
             !command.split(['/', '\\']).any(|part| part == "..") && as_written(command)
         }
@@ -175,7 +175,6 @@ fn command_matches(glob: &GlobMatcher, kind: ListKind, entry: &ServerEntry) -> b
     }
 }
 
-/// Reads a `[security]` table.
 pub(crate) fn server_lists(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> ServerLists {
     let mut lists = ServerLists::default();
     for member in reader.table("security", node).unwrap_or_default() {
@@ -258,7 +257,6 @@ fn pattern(
     })
 }
 
-/// The keys of `[security]`.
 pub(crate) const SECURITY_KEYS: &[Key] = &[
     Key {
         name: "mcp_server_allowlist",
@@ -312,7 +310,7 @@ mod tests {
         check("'git*'", "github", &npx, true);
         check("'git*'", "GitHub", &npx, true);
         check("'git'", "github", &npx, false);
-        // A word in an allow list is a name, or a script called `github` would pass.
+        // A word in an allow list is a name; otherwise a script called `github` would match.
         check("'npx'", "x", &npx, false);
         check("{ command = 'npx' }", "x", &npx, false);
         check(

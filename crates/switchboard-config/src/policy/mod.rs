@@ -1,7 +1,6 @@
-//! What a file says about permission: server allow and deny lists, permission rules and hooks.
+//! Policy tables of a file: server allow and deny lists, permission rules and hooks.
 //!
-//! Owns reading them and matching servers against the lists. Permission rules and hooks are only read here;
-//! the host enforces them.
+//! Parses all of them, and matches servers against the lists. The host enforces rules and hooks.
 
 mod claude;
 mod hooks;
@@ -27,7 +26,7 @@ fn glob(pattern: &str) -> Option<GlobMatcher> {
         .map(|glob| glob.compile_matcher())
 }
 
-/// One table stands for a list of one, which is how HCL writes a single block.
+/// Treats a single table as a list of one, as HCL writes a single block.
 fn one_or_many<'n, 'a>(node: &'n Node<'a>) -> &'n [Node<'a>] {
     node.as_array().unwrap_or(std::slice::from_ref(node))
 }

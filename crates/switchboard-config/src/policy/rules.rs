@@ -1,4 +1,4 @@
-//! Which calls need consent: `[[permissions.rules]]`.
+//! Permission rules (`[[permissions.rules]]`).
 
 use super::{claude, glob, one_or_many};
 use crate::entry::keys::{Key, PERMISSIONS, Shape};
@@ -7,44 +7,44 @@ use crate::shell;
 use crate::source::Origin;
 use crate::tree::{Member, Node};
 
-/// One `[[permissions.rules]]`.
+/// One `[[permissions.rules]]` table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuleEntry {
-    /// A glob over the name that the model sees.
+    /// Glob over the model-visible tool name.
     pub tool: String,
-    /// What matching calls need.
+    /// Permission of matching calls.
     pub action: Permission,
     /// Conditions on arguments; all must hold.
     pub arguments: Vec<ArgumentCondition>,
-    /// A JSON object that the arguments must be, with nothing more and nothing less.
+    /// JSON object that the arguments must equal.
     pub exact_arguments: Option<String>,
-    /// Where it stands.
+    /// Position of the table.
     pub origin: Origin,
 }
 
-/// A condition on one argument of a call.
+/// Condition on one argument of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArgumentCondition {
-    /// The argument, with dots between the keys of nested objects.
+    /// Name of the argument; dots separate keys of nested objects.
     pub argument: String,
-    /// What is tested.
+    /// Comparison with `value`.
     pub test: ArgumentTest,
-    /// What it is tested against.
+    /// Text, regular expression, folder, glob or command, depending on `test`.
     pub value: String,
 }
 
-/// What a condition tests.
+/// Comparison of an [`ArgumentCondition`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgumentTest {
-    /// The argument is exactly this text.
+    /// The argument equals the value.
     Equals,
     /// The argument matches this regular expression.
     Matches,
-    /// The argument is a path below this folder.
+    /// The argument is a path in this folder.
     Under,
     /// The argument is a URL whose host matches this glob.
     Host,
-    /// The argument is a command line that begins with these words, and is one command.
+    /// The argument is a single command that starts with these words.
     Command,
 }
 
@@ -57,7 +57,7 @@ impl ArgumentTest {
         ("command", ArgumentTest::Command),
     ];
 
-    /// The name used in files.
+    /// Name in files.
     pub fn name(self) -> &'static str {
         Self::NAMES
             .iter()
@@ -66,7 +66,6 @@ impl ArgumentTest {
     }
 }
 
-/// Reads a `[permissions]` table.
 pub(crate) fn rules(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Vec<RuleEntry> {
     let mut rules = Vec::new();
     for member in reader.table("permissions", node).unwrap_or_default() {
@@ -81,14 +80,14 @@ pub(crate) fn rules(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Vec<RuleEnt
     rules
 }
 
-/// One rule; several where it is written in a notation whose patterns are about several tools.
+/// Parses one rule; a rule in Claude Code's notation may yield several.
 fn rule(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Vec<RuleEntry> {
     let (mut tool, mut action, mut arguments) = (None, None, Vec::new());
     let (mut tool_span, mut exact_arguments) = (node.span, None);
     let mut complete = true;
     for member in reader.table("permissions.rules", node).unwrap_or_default() {
         let value = &member.value;
-        // A condition that is not understood must not make the rule broader.
+        // An invalid condition must not make the rule broader.
         match member.key.as_ref() {
             "tool" => (tool, tool_span) = (reader.text("tool", value), value.span),
             "action" => action = reader.word("action", value, PERMISSIONS, Permission::from_name),
@@ -144,7 +143,7 @@ fn rule(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Vec<RuleEntry> {
             Ok(_) => Vec::new(),
             Err(error) => {
                 reader.error("bad-pattern", tool_span, error.message, error.hint);
-                // Until it is corrected, it asks or denies wherever it may be meant to.
+                // Until it is fixed, it asks or denies wherever it may apply.
                 let tool = error
                     .tool
                     .filter(|_| action != Permission::Allow && complete);
@@ -169,7 +168,7 @@ fn rule(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Vec<RuleEntry> {
         .collect()
 }
 
-/// `command = "git status"`: the short form of the condition on the argument `command`.
+/// `command = "git status"`: short form of a condition on the argument `command`.
 fn command(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<ArgumentCondition> {
     let value = reader.text("command", node)?;
     checked_command(&value, node, reader)?;
@@ -180,7 +179,7 @@ fn command(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<ArgumentCondi
     })
 }
 
-/// Whether a text is the beginning of one command; an error where it is not.
+/// Reports a text that is not the start of a single command.
 fn checked_command(text: &str, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<()> {
     if shell::literal_words(text).is_some() {
         return Some(());
@@ -256,7 +255,6 @@ fn tests(
     Some(tests)
 }
 
-/// The keys of `[[permissions.rules]]`.
 pub(crate) const RULE_KEYS: &[Key] = &[
     Key {
         name: "tool",

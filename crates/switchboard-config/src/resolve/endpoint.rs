@@ -1,4 +1,4 @@
-//! Two entries that point to one endpoint are one server.
+//! Detects entries of different scopes that point to the same endpoint.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -9,8 +9,8 @@ use crate::source::Origin;
 
 use super::{Server, ShadowReason, Shadowed, Status};
 
-/// Marks each server that points to the endpoint of a server of a higher scope as shadowed by it, and sorts all of
-/// them by name. Only servers that are used shadow others: a disabled entry hides nothing.
+/// Marks each server with the same endpoint as one of a higher scope as shadowed, and sorts all by name. Only usable
+/// servers shadow others: a disabled entry hides nothing.
 pub(super) fn shadow_endpoints(servers: Vec<Server>, shadowed: &mut Vec<Shadowed>) -> Vec<Server> {
     let mut servers = sorted(servers, |one, other| {
         other
@@ -18,7 +18,7 @@ pub(super) fn shadow_endpoints(servers: Vec<Server>, shadowed: &mut Vec<Shadowed
             .cmp(&one.scope())
             .then_with(|| one.name.cmp(&other.name))
     });
-    // With one scope there is nothing to compare.
+    // A single scope has no conflicts.
     if servers.first().map(Server::scope) == servers.last().map(Server::scope) {
         return servers;
     }
@@ -53,17 +53,16 @@ pub(super) fn shadow_endpoints(servers: Vec<Server>, shadowed: &mut Vec<Shadowed
     sorted(servers, |one, other| one.name.cmp(&other.name))
 }
 
-/// The servers in order. A server is large, so places are sorted, and each server is moved once.
+/// Sorts the servers. A server is large, so indexes are sorted, and each server is moved once.
 fn sorted(servers: Vec<Server>, compare: impl Fn(&Server, &Server) -> Ordering) -> Vec<Server> {
     let mut places: Vec<usize> = (0..servers.len()).collect();
-    // The places are those of these very servers.
+    // The indexes are in range.
     places.sort_by(|one, other| compare(&servers[*one], &servers[*other]));
     let mut servers: Vec<Option<Server>> = servers.into_iter().map(Some).collect();
     let in_order = places.into_iter().filter_map(|place| servers[place].take());
     in_order.collect()
 }
 
-/// What makes two entries one server.
 #[derive(PartialEq, Eq, Hash)]
 enum Endpoint {
     Program {

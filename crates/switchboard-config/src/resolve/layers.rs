@@ -1,4 +1,4 @@
-//! Who wins, and with which status.
+//! Decides which entry wins for each server name, and determines its status.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,19 +20,19 @@ use super::endpoint::shadow_endpoints;
 use super::names::refuse_confusable;
 use super::{Config, Inputs, Server, ShadowReason, Shadowed, Status};
 
-/// So many references of one server are reported as wrong; the others are when these are repaired.
+/// Maximum number of reported reference errors per server.
 const MOST_FAULTS: usize = 20;
 
 pub(super) struct Resolver<'i, F> {
     pub(super) inputs: &'i Inputs,
     pub(super) files: &'i F,
     diagnostics: Vec<Diagnostic>,
-    /// Programs found so far, by folder and command: a thousand servers start a handful of them.
+    /// Cache of resolved programs, by folder and command: a thousand servers start only a handful.
     pub(super) programs: HashMap<String, HashMap<String, Option<Arc<Path>>>>,
     pub(super) binder: FileBinder<'i, F>,
 }
 
-/// An entry on its way to being a server.
+/// An entry that competes for its name.
 struct Contender {
     document: usize,
     server: RawServer,
@@ -107,7 +107,7 @@ impl<'i, F: Files> Resolver<'i, F> {
         }
     }
 
-    /// The provider address, which only the machine and the user may choose.
+    /// The provider URL, which only the machine and the user may set.
     fn cloud_url(&mut self, documents: &[Document]) -> Option<(String, Origin)> {
         let mut chosen = None;
         for document in documents {
@@ -144,7 +144,7 @@ impl<'i, F: Files> Resolver<'i, F> {
             .push(Diagnostic::warning("no-effect", origin.clone(), message).with_hint(hint));
     }
 
-    /// One contender for each name: the highest that is trusted, or else the highest. And those that lost.
+    /// Selects one entry per name: the highest trusted one, else the highest. Also returns the others.
     fn contenders(
         &mut self,
         documents: &mut [Document],
@@ -194,7 +194,7 @@ impl<'i, F: Files> Resolver<'i, F> {
         };
         let lost = |(loser, winner): (Contender, Option<(usize, Span)>)| {
             let reason = match (loser.question, winner) {
-                // Trust would not make it win, so nobody is asked about it.
+                // It would not win even if trusted, so the user is not asked about it.
                 (_, Some((document, span))) => ShadowReason::SameName(origin(document, span)?),
                 (Some(question), None) => ShadowReason::Untrusted(question),
                 (None, None) => return None,
@@ -223,7 +223,7 @@ impl<'i, F: Files> Resolver<'i, F> {
         }
     }
 
-    /// Decides what a winner's status is.
+    /// Determines the status of a winning entry.
     fn server(
         &mut self,
         contender: Contender,
@@ -241,7 +241,7 @@ impl<'i, F: Files> Resolver<'i, F> {
                 },
             question,
         } = contender;
-        // The index came from enumerating these very documents.
+        // The index comes from enumerating these documents.
         let document = &documents[document];
         let origin = document.origin(name_span);
         let Decoded {
@@ -265,7 +265,7 @@ impl<'i, F: Files> Resolver<'i, F> {
         } else if !faults.is_empty() {
             Status::Faulty(faults)
         } else if let Some(denied) = denied(&server, lists) {
-            // Nobody needs to set a variable for a server that may not connect anyway.
+            // Skip the check for missing variables if the server may not connect anyway.
             denied
         } else {
             self.expand(&mut server, document)
@@ -277,8 +277,8 @@ impl<'i, F: Files> Resolver<'i, F> {
         server
     }
 
-    /// Looks for the variables that an entry names as holders of its secrets. The status when one is not set: the server
-    /// could not connect, or would send an empty secret.
+    /// Checks the variables that hold secrets of an entry. Returns a status if one is not set: the server could not
+    /// connect, or would send an empty secret.
     fn missing_secrets(&mut self, server: &Server) -> Option<Status> {
         let mut reasons = Vec::new();
         for (field, key, variable) in server.effective().secret_variables() {
@@ -299,7 +299,7 @@ impl<'i, F: Files> Resolver<'i, F> {
         (!reasons.is_empty()).then_some(Status::Faulty(reasons))
     }
 
-    /// Replaces the references of an entry. The status when that fails.
+    /// Expands the references of an entry; returns a status if that fails.
     fn expand(&mut self, server: &mut Server, document: &Document) -> Option<Status> {
         if !server.entry.has_references() {
             return None;
@@ -311,7 +311,7 @@ impl<'i, F: Files> Resolver<'i, F> {
                 let reasons: Vec<String> = faults.iter().map(ValueFault::message).collect();
                 for fault in faults {
                     let origin = server.origin_of(fault.field);
-                    let message = format!("{}, once its variables are replaced", fault.message());
+                    let message = format!("{}, after variable expansion", fault.message());
                     let diagnostic =
                         Diagnostic::error("bad-value", origin, message).with_hint(fault.hint);
                     self.diagnostics.push(diagnostic.about(&server.name));
@@ -347,7 +347,7 @@ impl<'i, F: Files> Resolver<'i, F> {
     }
 }
 
-/// The lists that bind a server. One of the enterprise file answers to that file's lists only.
+/// Lists that apply to a server. A server of the enterprise file is subject only to that file's lists.
 fn binding<'l>(
     server: &Server,
     lists: &'l [(Scope, ServerLists)],
@@ -360,7 +360,7 @@ fn binding<'l>(
         .map(|(_, lists)| lists)
 }
 
-/// The deny list that keeps a server out, if one does.
+/// Status of a server that a deny list rejects.
 fn denied(server: &Server, lists: &[(Scope, ServerLists)]) -> Option<Status> {
     let pattern = binding(server, lists)
         .flat_map(|lists| &lists.deny)
@@ -373,8 +373,8 @@ fn denied(server: &Server, lists: &[(Scope, ServerLists)]) -> Option<Status> {
     Some(Status::Blocked { reason, origin })
 }
 
-/// The allow list that a server is missing from, if there is one. Its references must have been replaced, or
-/// an address that is allowed is not recognised.
+/// Status of a server that is missing from an allow list. Its references must be expanded, or an allowed URL would not
+/// be recognised.
 fn not_allowed(server: &Server, lists: &[(Scope, ServerLists)]) -> Option<Status> {
     let matches = |list: &&AllowList| {
         list.patterns

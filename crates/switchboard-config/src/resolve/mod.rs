@@ -1,12 +1,10 @@
-//! From files to the one configuration in force: layering, trust, lists, expansion, duplicates.
+//! Resolves all files to the effective configuration: precedence, trust, lists, expansion, duplicates.
 //!
-//! For one server name the highest scope wins *whole*. Nothing in a file that needs trust and lacks it has
-//! any effect: its servers do not start, shadow nothing and lend their place to nobody. Every entry that
-//! loses is listed with the reason.
+//! For each server name, the entry of the highest scope wins as a whole. Untrusted parts of a file have no effect:
+//! their servers do not start and do not shadow others. Every losing entry is listed with the reason.
 //!
-//! `read` gathers the files, `layers` decides who wins and with which status, `untrusted` what waits for trust,
-//! `endpoint` finds two entries for one server, `names` two servers with confusable names, and `server` is what
-//! comes out.
+//! `read` loads the files, `layers` selects entries and their status, `untrusted` handles trust, `endpoint` detects
+//! duplicate endpoints, `names` confusable names, and `server` has the result types.
 
 mod endpoint;
 mod layers;
@@ -30,61 +28,61 @@ use crate::trust::{Decisions, Question};
 
 pub use server::{Server, ShadowReason, Shadowed, Status};
 
-/// Everything a configuration is made from.
+/// Input of [`Config::load`].
 #[derive(Debug, Default)]
 pub struct Inputs {
-    /// Where to look.
+    /// Folders to search.
     pub folders: Folders,
-    /// The environment.
+    /// Snapshot of the environment.
     pub environment: Environment,
-    /// Files named by hand; they belong to the local scope and need no trust.
+    /// Files given with `--config`; they have local scope and need no trust.
     pub extra_files: Vec<PathBuf>,
-    /// Sources that are no files: added at run time, or fetched.
+    /// Sources that are not files: added at run time, or fetched.
     pub further: Vec<Source>,
-    /// Whether the project's files are left out.
+    /// Whether to ignore the project's files.
     pub skip_project: bool,
-    /// Whether the project is trusted for this run.
+    /// Whether to trust the project for this run.
     pub trust_project: bool,
-    /// The trust decisions.
+    /// Stored trust decisions.
     pub decisions: Decisions,
 }
 
-/// The configuration in force.
+/// The effective configuration.
 #[derive(Debug)]
 pub struct Config {
-    /// One server for each name, sorted by name.
+    /// One server per name, sorted by name.
     pub servers: Vec<Server>,
-    /// Entries that lost, and why.
+    /// Losing entries, with the reason.
     pub shadowed: Vec<Shadowed>,
-    /// Scalar settings.
+    /// Scalar settings, with their origins.
     pub settings: Settings,
-    /// Server lists in force, with the scopes they come from.
+    /// Effective server lists, with their scopes.
     pub lists: Vec<(Scope, ServerLists)>,
-    /// Permission rules in force, highest scope first.
+    /// Effective permission rules, highest scope first.
     pub rules: Vec<RuleEntry>,
-    /// Hooks in force, highest scope first.
+    /// Effective hooks, highest scope first.
     pub hooks: Vec<HookEntry>,
-    /// What waits for the user's trust. A server or a loser that waits shares its question with this list.
+    /// Pending trust questions. Waiting servers and entries share theirs with this list.
     pub questions: Vec<Arc<Question>>,
-    /// Where further servers are fetched from.
+    /// URL of additional servers.
     pub cloud_url: Option<(String, Origin)>,
-    /// How an enterprise file stands to the rest, when there is one.
+    /// Mode of the enterprise file; `None` if there is none.
     pub enterprise: Option<EnterpriseMode>,
-    /// Every place that was looked at, highest precedence first.
+    /// All searched locations, highest precedence first.
     pub looked: Vec<Looked>,
-    /// What is wrong.
+    /// All findings.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Config {
-    /// Reads and resolves everything.
+    /// Reads and resolves all files.
     pub fn load(inputs: &Inputs, files: &impl Files) -> Self {
         let mut diagnostics = Vec::new();
         let (documents, looked) = read::documents(inputs, files, &mut diagnostics);
         layers::Resolver::new(inputs, files, diagnostics).resolve(documents, looked)
     }
 
-    /// The server of a name.
+    /// Looks up a server by name.
     pub fn server(&self, name: &str) -> Option<&Server> {
         self.servers
             .binary_search_by(|server| server.name.as_str().cmp(name))
@@ -92,7 +90,7 @@ impl Config {
             .and_then(|at| self.servers.get(at))
     }
 
-    /// Whether something is wrong enough for `config check` to fail.
+    /// Whether `config check` should fail.
     pub fn has_errors(&self) -> bool {
         self.diagnostics
             .iter()

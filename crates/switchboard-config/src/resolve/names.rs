@@ -1,4 +1,4 @@
-//! Two servers whose names cannot be told apart: the one of the higher scope is used, the other is refused.
+//! Rejects servers whose names are confusable with another's; the one of the higher scope is used.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -9,11 +9,11 @@ use crate::source::Origin;
 
 use super::{Server, Status};
 
-/// Refuses each server that would be used and whose name can be mistaken for that of a server of a higher scope, or of
-/// an earlier entry of its own scope. Servers that are not used take no name.
+/// Rejects each usable server whose name is confusable with that of a server of a higher scope, or of an earlier entry
+/// of its own scope. Unusable servers do not reserve their names.
 pub(super) fn refuse_confusable(servers: &mut [Server], diagnostics: &mut Vec<Diagnostic>) {
     let mut places: Vec<usize> = (0..servers.len()).collect();
-    // The places are those of these very servers.
+    // The indexes are in range.
     places.sort_by_key(|at| (Reverse(servers[*at].scope()), servers[*at].place));
     let taken: HashSet<String> = servers
         .iter()
@@ -47,7 +47,7 @@ pub(super) fn refuse_confusable(servers: &mut [Server], diagnostics: &mut Vec<Di
     }
 }
 
-/// A name for a server that cannot be mistaken for any of those that are taken.
+/// A name that is not confusable with any taken name.
 fn instead(like: &str, scope: &str, taken: &HashSet<String>) -> String {
     let is_free = |name: &String| {
         confusable::built_in(name).is_none() && !taken.contains(&confusable::server_key(name))
@@ -56,7 +56,7 @@ fn instead(like: &str, scope: &str, taken: &HashSet<String>) -> String {
     if is_free(&plain) {
         return plain;
     }
-    // One of so many is free: fewer servers have names.
+    // One of these is free: there are fewer servers.
     let mut numbered = (2..=taken.len() + 2).map(|number| format!("{plain}-{number}"));
     numbered.find(is_free).unwrap_or(plain)
 }

@@ -1,4 +1,4 @@
-//! Gathers the files of all scopes that count.
+//! Loads the files of all effective scopes.
 
 use crate::diagnostic::Diagnostic;
 use crate::document::{Document, EnterpriseMode};
@@ -7,7 +7,7 @@ use crate::scope::Scope;
 
 use super::Inputs;
 
-/// Reads the files of all scopes that count, highest precedence first.
+/// Loads the files of all effective scopes, highest precedence first.
 pub(super) fn documents(
     inputs: &Inputs,
     files: &impl Files,
@@ -46,7 +46,7 @@ pub(super) fn documents(
                     return (documents, looked);
                 }
             }
-            // A managed file that cannot be read still rules: nothing else may be loaded in its place.
+            // An unreadable managed file still takes effect: nothing else is loaded.
             Err(()) if scope == Scope::Enterprise => return (documents, looked),
             Ok(None) if by_hand => {
                 let error = Diagnostic::error("unreadable", path, "the file does not exist");
@@ -75,7 +75,7 @@ pub(super) fn documents(
 }
 
 impl Document {
-    /// Whether this enterprise file keeps every other scope out. A broken one does.
+    /// Whether this enterprise file excludes every other scope. A broken one does.
     fn excludes_others(&self, diagnostics: &[Diagnostic]) -> bool {
         let broken = !self.readable
             || diagnostics

@@ -1,4 +1,4 @@
-//! What resolving comes to: servers with a status, and entries that lost with a reason.
+//! Result types of resolving: servers with a status, and losing entries with a reason.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,47 +9,47 @@ use crate::source::Origin;
 use crate::tree::Span;
 use crate::trust::Question;
 
-/// A server in force, or the best there is for its name.
+/// The winning entry of a server name, usable or not.
 #[derive(Debug, Clone)]
 pub struct Server {
-    /// Its name.
+    /// Unique in the configuration.
     pub name: String,
-    /// Where its entry stands.
+    /// Position of the entry.
     pub origin: Origin,
     /// The entry as written.
     pub entry: ServerEntry,
-    /// Whether it may be connected, and if not, why.
+    /// Whether it may connect, and the reason if not.
     pub status: Status,
     pub(super) expanded: Option<Box<ServerEntry>>,
     pub(super) spans: Vec<(Field, Span)>,
-    /// Its place in the order in which entries are read: files of a scope, then entries of a file.
+    /// Index in reading order: files of a scope, then entries of a file.
     pub(super) place: usize,
 }
 
 impl Server {
-    /// The scope it comes from.
+    /// Scope of the entry.
     pub fn scope(&self) -> Scope {
         self.origin.scope()
     }
 
-    /// The entry with every reference replaced. Only meaningful when the server is [`Status::Ready`].
+    /// The expanded entry. Only meaningful if the status is [`Status::Ready`].
     pub fn effective(&self) -> &ServerEntry {
         self.expanded.as_deref().unwrap_or(&self.entry)
     }
 
-    /// How it is reached.
+    /// `None` if the entry states neither a program nor a URL.
     pub fn transport(&self) -> Option<Transport> {
         self.effective().effective_transport()
     }
 
-    /// Where a field stands, or the entry when it was not stated.
+    /// Position of a field, or of the entry if the field is absent.
     pub(super) fn origin_of(&self, field: Field) -> Origin {
         self.fields()
             .find(|(stated, _)| *stated == field)
             .map_or_else(|| self.origin.clone(), |(_, origin)| origin)
     }
 
-    /// Where each field that was stated stands.
+    /// Positions of all stated fields.
     pub fn fields(&self) -> impl Iterator<Item = (Field, Origin)> {
         self.spans.iter().map(|(field, span)| {
             (
@@ -63,38 +63,38 @@ impl Server {
     }
 }
 
-/// Whether a server may be connected.
+/// Whether a server may connect.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Status {
-    /// It may.
+    /// It may connect.
     Ready,
-    /// It is switched off.
+    /// Its entry disables it.
     Disabled,
-    /// Its entry is wrong; the diagnostics say how.
+    /// Its entry has errors, which are also in the diagnostics.
     Faulty(Vec<String>),
-    /// Its project is not trusted.
+    /// It waits for the user's trust.
     Untrusted(Arc<Question>),
-    /// A server list keeps it out.
+    /// A server list rejects it.
     Blocked {
-        /// Why, in words.
+        /// For the user.
         reason: String,
-        /// The list.
+        /// Position of the list or pattern.
         origin: Origin,
     },
-    /// A server of a higher scope points to the same endpoint and is used in its place.
+    /// A server of a higher scope has the same endpoint and is used instead.
     Shadowed {
-        /// The other server's name.
+        /// Name of the other server.
         by: String,
-        /// Where the other server's entry stands.
+        /// Position of its entry.
         origin: Origin,
     },
-    /// Its name can be mistaken for that of another server, which comes first.
+    /// Its name is confusable with that of another server, which takes precedence.
     Refused {
-        /// The other server's name.
+        /// Name of the other server.
         by: String,
-        /// Where the other server's entry stands.
+        /// Position of its entry.
         origin: Origin,
-        /// A name that can be used instead.
+        /// Suggested name.
         instead: String,
     },
 }
@@ -113,7 +113,7 @@ impl Status {
         }
     }
 
-    /// Why it may not be connected, for people.
+    /// Why it may not connect, for the user; `None` if it may.
     pub fn reason(&self) -> Option<String> {
         match self {
             Status::Ready => None,
@@ -133,12 +133,12 @@ impl Status {
     }
 }
 
-/// An entry that lost.
+/// A losing entry.
 #[derive(Debug, Clone)]
 pub struct Shadowed {
-    /// Its name.
+    /// Name of the server.
     pub name: String,
-    /// Where it stands.
+    /// Position of the entry.
     pub origin: Origin,
     /// The entry as written.
     pub entry: ServerEntry,
@@ -151,14 +151,14 @@ pub struct Shadowed {
 pub enum ShadowReason {
     /// A higher file has an entry of the same name.
     SameName(Origin),
-    /// A server of a higher scope points to the same endpoint.
+    /// A server of a higher scope has the same endpoint.
     SameEndpoint {
-        /// The other server's name.
+        /// Name of the other server.
         name: String,
-        /// Where it stands.
+        /// Position of its entry.
         origin: Origin,
     },
-    /// It is not trusted, and another entry has the name.
+    /// It is not trusted, and another entry has the same name.
     Untrusted(Arc<Question>),
 }
 
@@ -178,7 +178,7 @@ impl fmt::Display for ShadowReason {
                 )
             }
             ShadowReason::Untrusted(_) => {
-                formatter.write_str("not trusted, so it replaces nothing")
+                formatter.write_str("not trusted, so it does not override other entries")
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a repository can carry: which of it waits for the user's trust, and what an approval of it is bound to.
+//! Trust for files in a repository: which parts wait for approval, and what an approval is bound to.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::trust::{Fingerprint, LazyFingerprint, Leads, Named, Question, Subject
 use super::layers::Resolver;
 
 impl<F: Files> Resolver<'_, F> {
-    /// Empties every part of a file of the repository that is not trusted, and asks about it.
+    /// Removes untrusted parts of repository files, and returns the questions about them.
     pub(super) fn withhold_untrusted(&mut self, documents: &mut [Document]) -> Vec<Arc<Question>> {
         let mut questions = Vec::new();
         for document in documents
@@ -29,7 +29,7 @@ impl<F: Files> Resolver<'_, F> {
                 let Some(span) = span else { continue };
                 let file = self.file_of(document);
                 let source = Arc::clone(&document.source.file);
-                // What hooks run is looked at now, as the programs of servers are.
+                // Hash the files of hooks now, as with the programs of servers.
                 let files = match part {
                     "hooks" if !self.inputs.trust_project => {
                         let commands = document.hooks.content.iter();
@@ -61,7 +61,7 @@ impl<F: Files> Resolver<'_, F> {
         questions
     }
 
-    /// The name of a document's file, as approvals have it.
+    /// File name of a document, as used in approvals.
     fn file_of(&self, document: &Document) -> String {
         let path = document.source.file.path();
         path.strip_prefix(&self.inputs.folders.project)
@@ -70,8 +70,8 @@ impl<F: Files> Resolver<'_, F> {
             .to_string()
     }
 
-    /// What has to be asked because a part that was approved is gone: a deny rule, a server list, a hook. Until then
-    /// no server of the project starts, or a repository could lift what restricts it by leaving it out.
+    /// A question about an approved part that was removed: a deny rule, a server list, a hook. Until it is answered, no
+    /// server of the project starts; otherwise a repository could lift a restriction by deleting it.
     pub(super) fn removed_section(
         &self,
         documents: &[Document],
@@ -116,7 +116,7 @@ impl<F: Files> Resolver<'_, F> {
         }))
     }
 
-    /// What has to be asked before a subject of the repository counts, if anything.
+    /// The question to answer before a subject of the repository takes effect; `None` if it is trusted.
     fn question(&self, subject: Subject, fingerprint: LazyFingerprint) -> Option<Arc<Question>> {
         if self.inputs.trust_project {
             return None;
@@ -147,7 +147,7 @@ impl<F: Files> Resolver<'_, F> {
             return None;
         }
         let entry = server.decoded.entry.clone();
-        // Programs and files are looked at now: an approval is bound to what stood there when the files were read.
+        // Hash programs and files now: an approval is bound to their state when the configuration was read.
         let leads = self.leads(&entry, document);
         let fingerprint = move || Fingerprint::of_server(&entry, &leads);
         self.question(
@@ -156,7 +156,6 @@ impl<F: Files> Resolver<'_, F> {
         )
     }
 
-    /// Where an entry leads.
     fn leads(&mut self, entry: &ServerEntry, document: &Document) -> Leads {
         let program = self.program(entry, document);
         let variables = self.variables(document);
@@ -178,7 +177,7 @@ impl<F: Files> Resolver<'_, F> {
             program: program.as_deref(),
         };
         let mut files = self.binder.bind(named, Path::new(&folder));
-        // A headers helper starts in the project's folder, whatever `cwd` says.
+        // A headers helper starts in the project folder, regardless of `cwd`.
         let helper: Vec<String> = entry
             .headers_helper
             .iter()
@@ -191,7 +190,7 @@ impl<F: Files> Resolver<'_, F> {
             };
             files.extend(self.binder.bind(named, Path::new("")));
         }
-        // Whoever can change the certificates can answer in place of the server.
+        // Certificates decide who can impersonate the server.
         let certificates = entry.ca_file.as_deref().map(expanded);
         files.extend(certificates.and_then(|file| self.binder.named(Path::new(&file))));
         files.sort_by(|one, other| one.path.cmp(&other.path));
@@ -206,7 +205,7 @@ impl<F: Files> Resolver<'_, F> {
         }
     }
 
-    /// The file that the command of an entry names.
+    /// The program file of an entry.
     fn program(&mut self, entry: &ServerEntry, document: &Document) -> Option<Arc<Path>> {
         let variables = self.variables(document);
         let command = expand(entry.command.as_deref()?, &variables).ok()?;
@@ -227,7 +226,7 @@ impl<F: Files> Resolver<'_, F> {
     }
 }
 
-/// The file that a command starts: a path as it is, a bare name by `PATH`.
+/// The program file of a command: a path as it is, a bare name from `PATH`.
 fn find_program(
     command: &str,
     folder: &Path,

@@ -1,9 +1,9 @@
-//! Command lines as a shell reads them, for permission rules.
+//! Parses shell command lines, for permission rules.
 //!
-//! Owns two readings. [`plain`] is strict: it accepts only lines whose every command is a program and words that mean
-//! what they say, and answers `None` for everything else, so that what allows can rest on it. [`parts`] is generous: it
-//! finds every command that may run, also in substitutions and behind wrappers, so that what asks or denies misses
-//! nothing it could have seen. Nothing is expanded and nothing is run. Both are total, and linear but for nesting.
+//! Two parsers. [`plain`] is strict: it accepts only lines in which every command is a program with literal words, and
+//! returns `None` otherwise, so `allow` rules can rely on it. [`parts`] is lenient: it finds every command that may
+//! run, also in substitutions and behind wrappers, so `ask` and `deny` rules miss nothing. Nothing is expanded or run.
+//! Both are total, and linear except for nesting.
 
 mod parts;
 mod programs;
@@ -11,27 +11,27 @@ mod programs;
 pub use parts::{Part, Parts, parts};
 pub use programs::{may_run_others, offered_prefix};
 
-/// One word of a command.
+/// A word of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
-    /// The word, without quotes and escapes.
+    /// Without quotes and escapes.
     pub text: String,
-    /// Whether the shell passes it on unchanged. A glob, a tilde or a variable makes it something else.
+    /// Whether the shell passes it on unchanged: no glob, tilde or variable.
     pub is_literal: bool,
 }
 
-/// One program with its words: no assignments before it, no redirections other than to `/dev/null` or between
+/// A program with its words: no assignments before it, and no redirections except to `/dev/null` or between
 /// descriptors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SimpleCommand {
-    /// The program and its arguments. Never empty.
+    /// Program and arguments. Never empty.
     pub words: Vec<Word>,
-    /// The command as it is written, without blanks around it.
+    /// The command as written, trimmed.
     pub text: String,
 }
 
 impl SimpleCommand {
-    /// Whether the command begins with these words, each of them literal.
+    /// Whether the command starts with these words, all literal.
     pub fn begins_with<W: AsRef<str>>(&self, prefix: &[W]) -> bool {
         !prefix.is_empty()
             && self.words.len() >= prefix.len()
@@ -46,14 +46,14 @@ impl SimpleCommand {
 /// A line of plain commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlainLine {
-    /// The commands, in order. Never empty.
+    /// In order. Never empty.
     pub commands: Vec<SimpleCommand>,
     /// Whether anything joins, ends or backgrounds a command: `;`, `&`, `|`, `&&`, `||` or a line break between two.
     pub has_operators: bool,
 }
 
 impl PlainLine {
-    /// The only command of a line without operators.
+    /// The command, if it is the only one and the line has no operators.
     pub fn single(&self) -> Option<&SimpleCommand> {
         match &*self.commands {
             [command] if !self.has_operators => Some(command),
@@ -62,7 +62,7 @@ impl PlainLine {
     }
 }
 
-/// The words of the only plain command of a line, where all of them are literal.
+/// Words of a line with a single plain command, if all are literal.
 pub fn literal_words(line: &str) -> Option<Vec<String>> {
     let line = plain(line)?;
     let words = &line.single()?.words;
@@ -72,14 +72,14 @@ pub fn literal_words(line: &str) -> Option<Vec<String>> {
     literal.collect()
 }
 
-/// Words that begin something other than a program when they stand unquoted where a command begins.
+/// Reserved words, if unquoted at the start of a command.
 const RESERVED: [&str; 22] = [
     "!", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
     "function", "if", "in", "select", "then", "time", "until", "while", "{", "}",
 ];
 
-/// The plain commands of a line; `None` where anything in it cannot be told for certain: substitutions, groups,
-/// redirections to files, here-documents, assignments, reserved words, unusual characters, quotes that do not end.
+/// Parses the plain commands of a line; `None` if anything is uncertain: substitutions, groups, redirections to files,
+/// here-documents, assignments, reserved words, unusual characters, unclosed quotes.
 pub fn plain(line: &str) -> Option<PlainLine> {
     Reader {
         line,
@@ -97,10 +97,8 @@ struct Reader<'a> {
     has_operators: bool,
 }
 
-/// What ended a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
-    /// The end of the line.
     Line,
     /// `;`, `&` or a line break: another command may follow.
     Separator,
@@ -108,12 +106,11 @@ enum Ended {
     Joiner,
 }
 
-/// A word on its way, with what is known of how it was written.
 #[derive(Default)]
 struct Building {
     text: String,
     expands: bool,
-    /// Whether any of it was quoted or escaped, so that it is no reserved word and no descriptor's number.
+    /// Whether any part was quoted or escaped, so that it is neither a reserved word nor a descriptor number.
     is_quoted: bool,
 }
 
@@ -182,7 +179,6 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads one command and what ends it.
     fn command(&mut self) -> Option<Ended> {
         let start = self.at;
         let mut words: Vec<Word> = Vec::new();
@@ -262,8 +258,8 @@ impl Reader<'_> {
         Some(ended)
     }
 
-    /// Reads `&>/dev/null` from its `>` on, which has to end the command: a shell that does not know it takes what follows
-    /// for another one.
+    /// Parses `&>/dev/null` from its `>` on. It must end the command: shells without this operator treat the rest as
+    /// another command.
     fn both_outputs(&mut self) -> Option<()> {
         if self.line.get(self.at..)?.starts_with(">&") {
             return None;
@@ -274,7 +270,7 @@ impl Reader<'_> {
         is_end.then_some(())
     }
 
-    /// Reads a redirection from its operator on: between descriptors, or with `/dev/null`.
+    /// Parses a redirection from its operator on: between descriptors, or with `/dev/null`.
     fn redirection(&mut self, descriptor: Option<&str>) -> Option<()> {
         if descriptor.is_some_and(|descriptor| descriptor.len() > 2) {
             return None;
@@ -299,7 +295,7 @@ impl Reader<'_> {
         (target.text == "/dev/null" && !target.expands).then_some(())
     }
 
-    /// Reads one word; `None` for what is none, or cannot be told.
+    /// Parses one word; `None` if there is none, or it is uncertain.
     fn word(&mut self) -> Option<Building> {
         let mut word = Building::default();
         let mut is_begun = false;
@@ -370,7 +366,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a variable after its `$`, which must be a bare name: any other form may run something.
+    /// Parses a variable after its `$`, which must be a bare name: other forms may run something.
     fn variable(&mut self, word: &mut Building) -> Option<()> {
         word.expands = true;
         word.text.push('$');
@@ -397,14 +393,14 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a word where a command begins is a program.
+/// Whether a word at the start of a command is a program.
 fn is_program(word: &Building) -> bool {
     let is_reserved = !word.is_quoted && RESERVED.contains(&word.text.as_str());
-    // A quoted name makes `NAME=value` a word, but nobody has to rely on that.
+    // A quoted name makes `NAME=value` a word; reject it anyway.
     !is_reserved && !is_assignment(&word.text) && !word.text.is_empty()
 }
 
-/// Whether a text begins as an assignment does: `NAME=`, `NAME+=`, `NAME[…]=`.
+/// Whether a text starts like an assignment: `NAME=`, `NAME+=`, `NAME[…]=`.
 pub(crate) fn is_assignment(text: &str) -> bool {
     let Some((name, _)) = text.split_once('=') else {
         return false;
@@ -418,12 +414,12 @@ pub(crate) fn is_assignment(text: &str) -> bool {
         && characters.all(|other| other.is_ascii_alphanumeric() || other == '_')
 }
 
-/// Whether an unquoted character means nothing but itself.
+/// Whether an unquoted character has no special meaning.
 fn is_plain(character: char) -> bool {
     match character {
         '!' | '#' | '%' | '+' | ',' | '-' | '.' | '/' | ':' | '=' | '@' | '^' | '_' => true,
         _ if character.is_ascii() => character.is_ascii_alphanumeric(),
-        // A blank of another script may part words in some locale.
+        // Blanks of other scripts may separate words in some locales.
         _ => {
             !character.is_whitespace()
                 && !character.is_control()

@@ -1,35 +1,35 @@
-//! Every command that a line may run, found generously.
+//! Lenient parser: finds every command that a line may run.
 
 use super::{Word, is_assignment, may_run_others};
 
-/// Texts in texts (`sh -c '…'`, here-documents for a shell) are followed so deep.
+/// Maximum nesting depth of code in arguments (`sh -c '…'`, here-documents for a shell).
 const DEEPEST: usize = 4;
-/// A nesting of substitutions beyond this is not followed.
+/// Maximum nesting depth of substitutions.
 const MOST_OPEN: usize = 64;
-/// So many words behind a wrapper may be where the command begins.
+/// Maximum number of words behind a wrapper that may start the command.
 const MOST_STARTS: usize = 64;
 
-/// One command that a line may run.
+/// A command that a line may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// The program and its arguments, without assignments, reserved words and quotes.
+    /// Program and arguments, without assignments, reserved words and quotes.
     pub words: Vec<Word>,
-    /// The command as it is written, from its first word on.
+    /// The command as written, from its first word on.
     pub text: String,
 }
 
 /// The commands that a line may run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// The commands, those of substitutions before the ones they stand in.
+    /// Commands of substitutions come before those that contain them.
     pub commands: Vec<Part>,
-    /// Whether all of the line could be read. Where not, there may be more commands.
+    /// Whether the whole line was parsed. If not, there may be more commands.
     pub is_whole: bool,
 }
 
 impl Part {
-    /// Whether this may run a command that begins with these words: at its start by the name of its program, or
-    /// anywhere behind a program that runs others. `None` where that cannot be told, because of a word that expands.
+    /// Whether this may run a command that starts with these words: directly, by program name, or behind a program that
+    /// runs others. `None` if an expanding word makes it uncertain.
     pub fn may_begin_with<W: AsRef<str>>(&self, prefix: &[W]) -> Option<bool> {
         let runs_others = self
             .words
@@ -51,8 +51,8 @@ impl Part {
         Some(false)
     }
 
-    /// The texts that a pattern may be meant for: the command as it is written, and its words without their quotes,
-    /// from each word on that may be where the command begins.
+    /// Texts to match a pattern against: the command as written, and its unquoted words from each possible start of the
+    /// command.
     pub fn texts(&self) -> impl Iterator<Item = String> {
         let runs_others = self
             .words
@@ -68,7 +68,7 @@ impl Part {
     }
 }
 
-/// Whether these words begin with those; the program by its name, capital letters or not.
+/// Whether the words start with the prefix; the program is compared by name, ignoring case.
 fn begins<W: AsRef<str>>(words: &[Word], prefix: &[W]) -> Option<bool> {
     for (index, wanted) in prefix.iter().enumerate() {
         let Some(word) = words.get(index) else {
@@ -88,7 +88,7 @@ fn begins<W: AsRef<str>>(words: &[Word], prefix: &[W]) -> Option<bool> {
     Some(true)
 }
 
-/// The commands that a line may run, also in substitutions, groups, and texts that are given to a shell.
+/// Finds the commands of a line, also in substitutions, groups, and code passed to a shell.
 pub fn parts(line: &str) -> Parts {
     let mut parts = Parts {
         commands: Vec::new(),
@@ -105,7 +105,7 @@ pub fn parts(line: &str) -> Parts {
             if !runs_others(part) {
                 continue;
             }
-            // What a shell is given in one word is a line of its own.
+            // A word passed to a shell may be a line of code.
             let lines = part.words.iter().skip(1).filter(|word| {
                 word.text.contains(|character: char| {
                     character.is_whitespace() || ";|&()`$<>".contains(character)
@@ -133,30 +133,27 @@ pub fn parts(line: &str) -> Parts {
     parts
 }
 
-/// What stands open around the place that is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Open {
-    /// The line itself.
     Line,
     /// `$(`, `<(`, `>(`, `(`.
     Parenthesis,
     Backtick,
 }
 
-/// A command on its way, and what stands open around it.
+/// A command being parsed, with its enclosing delimiter.
 struct Frame {
     open: Open,
-    /// Whether the place is within double quotes, which a substitution suspends.
+    /// Whether the position is within double quotes, which a substitution suspends.
     in_quotes: bool,
     words: Vec<Written>,
     word: Option<Written>,
     start: Option<usize>,
     end: usize,
-    /// Whether the next word is where a redirection leads, and no part of the command.
+    /// Whether the next word is the target of a redirection, not part of the command.
     is_target: bool,
 }
 
-/// A word, and how it was written.
 #[derive(Default)]
 struct Written {
     text: String,
@@ -174,7 +171,7 @@ impl Written {
     }
 }
 
-/// A here-document that begins after the line.
+/// A pending here-document, which starts after the line.
 struct Document {
     delimiter: String,
     strips_tabs: bool,
@@ -230,7 +227,7 @@ impl<'a> Scanner<'a> {
         &mut self.frames[last]
     }
 
-    /// The word at this place, begun where there is none.
+    /// The current word; starts one if there is none.
     fn word(&mut self) -> &mut Written {
         let at = self.at;
         let frame = self.frame();
@@ -238,7 +235,7 @@ impl<'a> Scanner<'a> {
         frame.word.get_or_insert_default()
     }
 
-    /// The word at this place, some of which is quoted from here on.
+    /// The current word, marked as quoted.
     fn quoted_word(&mut self) -> &mut Written {
         let word = self.word();
         word.is_quoted |= !word.text.contains('=');
@@ -270,7 +267,7 @@ impl<'a> Scanner<'a> {
         match character {
             '\\' => {
                 let escaped = next.unwrap_or('\\');
-                // A substitution within a substitution, which is not followed.
+                // Nested substitutions in backticks are not followed.
                 self.is_whole &= escaped != '`' || self.frame().open != Open::Backtick;
                 if escaped != '\n' {
                     self.quoted_word().text.push(escaped);
@@ -284,7 +281,7 @@ impl<'a> Scanner<'a> {
                 self.at += 1;
             }
             '$' if next == Some('\'') => {
-                // Escapes in it may spell anything.
+                // Its escapes may spell anything.
                 self.quoted_word().expands = true;
                 self.ansi_quoted();
             }
@@ -418,7 +415,7 @@ impl<'a> Scanner<'a> {
                 self.at += 2;
                 self.open(Open::Parenthesis);
             }
-            // A name and what may be done with it; substitutions in it are found as the rest of the word is read.
+            // A name with an optional operation; substitutions in it are found with the rest of the word.
             Some(name)
                 if name == '{' || name.is_ascii_alphanumeric() || "_?#@*-$!".contains(name) =>
             {
@@ -431,7 +428,7 @@ impl<'a> Scanner<'a> {
                 }
             }
             _ => {
-                // In `$[…]`, an old way to write arithmetic, `<<` begins no here-document.
+                // In `$[…]`, an old syntax for arithmetic, `<<` does not start a here-document.
                 self.is_whole &= next != Some('[');
                 self.word().text.push('$');
                 self.at += 1;
@@ -456,7 +453,7 @@ impl<'a> Scanner<'a> {
             self.at += 3;
             self.frame().is_target = true;
         } else if self.rest().starts_with("<<") {
-            // Where it may be a shift of bits, what follows is not known to be a document.
+            // If it may be a bit shift, the following lines may not be a document.
             self.is_whole &= !is_arithmetic;
             self.at += 2;
             self.document();
@@ -471,7 +468,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Reads the delimiter of a here-document.
+    /// Parses the delimiter of a here-document.
     fn document(&mut self) {
         let strips_tabs = self.rest().starts_with('-');
         self.at += usize::from(strips_tabs);
@@ -502,7 +499,7 @@ impl<'a> Scanner<'a> {
         });
     }
 
-    /// Reads the here-documents that begin at this line.
+    /// Parses the here-documents that start on this line.
     fn take_documents(&mut self) {
         for document in std::mem::take(&mut self.documents) {
             let mut body = String::new();
@@ -527,7 +524,7 @@ impl<'a> Scanner<'a> {
             }
             self.is_whole &= is_ended;
             if !document.is_quoted && body.contains(['$', '`']) {
-                // Substitutions in it run; everything else is text.
+                // Only substitutions in it are run.
                 let quoted = format!("\"{}\"", body.replace('"', "\\\""));
                 let mut inner = Scanner::new(&quoted);
                 inner.scan();
@@ -553,7 +550,7 @@ impl<'a> Scanner<'a> {
         if let Some(word) = frame.word.take() {
             frame.end = at;
             if std::mem::take(&mut frame.is_target) {
-                // A shell reads its commands from there.
+                // A shell reads commands from it.
                 self.bodies.push(word.text);
             } else {
                 frame.words.push(word);
@@ -561,9 +558,9 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Ends the command at this place, if there is one. What it begins with besides a program is left out.
+    /// Ends the current command, if any, without leading words that are not the program.
     fn end_command(&mut self) {
-        /// Words that a command may follow.
+        /// Words that may precede a command.
         const BEFORE: [&str; 8] = ["!", "do", "elif", "else", "if", "then", "until", "while"];
         self.end_word();
         let frame = self.frame();
@@ -578,7 +575,7 @@ impl<'a> Scanner<'a> {
         let quoted: Vec<bool> = words.iter().map(|word| word.is_quoted).collect();
         let words: Vec<Word> = words.into_iter().map(Written::into_word).collect();
         for (index, is_quoted) in quoted.into_iter().take(skipped).enumerate() {
-            // A reserved word or a name that is quoted is a program: `\! x`. So both readings count.
+            // A quoted reserved word or name is a program: `\! x`. So consider both interpretations.
             if is_quoted {
                 let words = words.get(index..).unwrap_or_default().to_vec();
                 let text = text.to_owned();
@@ -590,7 +587,7 @@ impl<'a> Scanner<'a> {
             text = after.unwrap_or(text);
         }
         let words: Vec<Word> = words.into_iter().skip(skipped).collect();
-        // The parentheses of its patterns close nothing, so what belongs to what is not known.
+        // The parentheses of its patterns are unbalanced, so the nesting is unknown.
         self.is_whole &= words.first().is_none_or(|word| word.text != "case");
         if !words.is_empty() {
             let text = text.to_owned();

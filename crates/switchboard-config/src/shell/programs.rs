@@ -1,7 +1,6 @@
-//! What is known of programs: which run others, and which beginnings of a command line may be allowed as a whole.
+//! Known programs: which run others, and which command prefixes may be allowed as a whole.
 
-/// Programs that run what their arguments or their input say, by name. A beginning of a command line with one of them
-/// says nothing about what runs.
+/// Programs that run commands from their arguments or input. A prefix with one of them does not determine what runs.
 const RUNNERS: &[&str] = &[
     ".",
     "[",
@@ -132,9 +131,8 @@ const RUNNERS: &[&str] = &[
     "zsh",
 ];
 
-/// What programs do by their second word, where further arguments cannot turn it into something else altogether: nothing
-/// that writes where it is told to, changes other machines, or exists to run a command. Builds and tests run the
-/// project's own code, as they do without any further argument.
+/// Subcommands that stay harmless with any further arguments: none writes to given paths, changes other machines, or
+/// exists to run a command. Builds and tests run the project's own code, as they do without further arguments.
 const OFFERED: &[(&str, &[&str])] = &[
     (
         "cargo",
@@ -170,19 +168,19 @@ const OFFERED: &[(&str, &[&str])] = &[
     ("swift", &["build", "test"]),
 ];
 
-/// Programs that only tell of files and of the machine, and neither show what is in files nor write any.
+/// Programs that only report on files and the machine, and neither show file contents nor write.
 const LOOKING: &[&str] = &[
     "basename", "df", "dirname", "du", "id", "ls", "pwd", "readlink", "realpath", "stat", "uname",
     "wc", "which", "whoami",
 ];
 
-/// Whether a program may run what its arguments or its input say: shells, interpreters, wrappers.
+/// Whether a program may run commands from its arguments or input: shells, interpreters, wrappers.
 pub fn may_run_others(program: &str) -> bool {
     let name = base_name(program);
     RUNNERS.binary_search(&name.as_str()).is_ok()
 }
 
-/// The name of a program without its folder, version and extension, in lower case.
+/// Program name without folder, version and extension, in lower case.
 fn base_name(program: &str) -> String {
     let name = program.rsplit('/').next().unwrap_or(program);
     let name = name.to_ascii_lowercase();
@@ -194,8 +192,8 @@ fn base_name(program: &str) -> String {
     bare.to_owned()
 }
 
-/// The beginning of a command line that a person may allow with any further arguments; `None` where that would say too
-/// little about what runs. The program is as it is written: a path is none that is known.
+/// The command prefix that the user may allow with any further arguments; `None` if it would not determine what runs.
+/// Programs given by path are unknown.
 pub fn offered_prefix(line: &str) -> Option<Vec<String>> {
     let line = super::plain(line)?;
     let command = line.single()?;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The commands of a line, words joined by `|`, an expanding one with `?` before it.
+/// Commands of a line, words joined by `|`, expanding words prefixed with `?`.
 fn shown(line: &str) -> Option<Vec<String>> {
     let line = plain(line)?;
     let command = |command: &SimpleCommand| {
@@ -251,7 +251,7 @@ proptest! {
     }
 }
 
-/// Every plain command of a line is among its parts.
+/// Checks that every plain command of a line is among its parts.
 fn check_found(line: &str) {
     let Some(plain) = plain(line) else { return };
     let parts = parts(line);
@@ -282,11 +282,11 @@ fn what_was_found_by_fuzzing_is_found() {
     }
 }
 
-/// What bash makes of lines whose every command is `argv`: the words of each call. `None` if there is no bash.
+/// Words of each call, as parsed by bash, for lines in which every command is `argv`. `None` if bash is not installed.
 fn by_bash(line: &str) -> Option<Vec<Vec<String>>> {
     let script = "set -f; argv() { for word in \"$@\"; do printf '%s\\0' \"$word\"; done; printf '\\1\\0'; }; eval \"$1\"";
     let folder = tempfile::tempdir().unwrap();
-    // Found before its own PATH, which is to lead nowhere, counts.
+    // Resolved first, as its own PATH is set to an empty folder.
     let paths = std::env::var_os("PATH")?;
     let bash = std::env::split_paths(&paths)
         .map(|folder| folder.join("bash"))
@@ -325,7 +325,7 @@ fn bash_reads_plain_lines_the_same() {
         failure_persistence: None,
         ..ProptestConfig::default()
     });
-    // Separated by `;` alone, so that each command runs and their outputs come in order.
+    // Separated only by `;`, so that every command runs and the outputs are in order.
     let word = "[ab'\"\\\\ \t\n#=!^%+,./:@_\\-1é$]{0,10}";
     let line = prop::collection::vec(word, 1..4);
     runner

@@ -1,8 +1,7 @@
-//! The files of a project that a command runs or reads, or that an entry names: an approval is bound to what is in them.
+//! Finds the project files that a command runs or reads, to bind an approval to their contents.
 //!
-//! Owns which words of a command line are files, and which files a program reads without being told to. Only files
-//! inside of the repository are bound: they come with it, as the entry does. What they load in turn is not
-//! looked for.
+//! Decides which words of a command line are files, and which files a program reads implicitly. Only files in the
+//! repository are bound: like the entry, they are part of it. Files that these load in turn are not tracked.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
@@ -11,59 +10,57 @@ use std::sync::Arc;
 use super::fingerprint::hex;
 use crate::files::{Files, ReadError};
 
-/// Where an entry leads: what an approval is bound to besides its text.
+/// Targets of an entry, which an approval is bound to besides its text.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Leads {
-    /// The file that the command names.
+    /// Resolved program of the command.
     pub(crate) program: Option<Arc<Path>>,
-    /// The folder that `cwd` names, with links resolved.
+    /// Resolved `cwd`.
     pub(crate) folder: Option<String>,
-    /// The files of the project that are run or read.
+    /// Project files that are run or read.
     pub(crate) files: Vec<BoundFile>,
 }
 
-/// One file of the project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BoundFile {
-    /// Its path in the project.
+    /// Relative to the project.
     pub(crate) path: String,
     pub(crate) content: FileContent,
 }
 
-/// What is known of a file's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FileContent {
     Hashed {
         digest: String,
         bytes: u64,
     },
-    /// It is a link to something that the repository does not carry.
+    /// A symlink to a target outside the repository.
     Link(PathBuf),
     Unreadable(ReadError),
 }
 
-/// What a command names.
+/// Words of a command that may name files.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Named<'n> {
-    /// The program and its arguments, with references replaced.
+    /// Program and arguments, expanded.
     pub(crate) words: &'n [String],
-    /// Values of variables, with references replaced.
+    /// Values of variables, expanded.
     pub(crate) values: &'n [String],
-    /// The program that was found, where it is known.
+    /// Resolved program, if known.
     pub(crate) program: Option<&'n Path>,
 }
 
-/// No file name is longer than a path may be.
+/// Maximum length of a path.
 const LONGEST_PATH: usize = 4096;
 
-/// So many words of one command are looked at; a command that has more is no command that somebody wrote.
+/// Maximum number of words to examine; no realistic command has more.
 const MOST_WORDS: usize = 4096;
 
-/// Finds and hashes the files of a project, each once.
+/// Finds and hashes project files, each once.
 pub(crate) struct FileBinder<'f, F> {
     files: &'f F,
     project: PathBuf,
-    /// The repository of the project, and the same with links resolved.
+    /// Root of the project's repository, as given and with symlinks resolved.
     repository: PathBuf,
     real_repository: PathBuf,
     seen: HashMap<PathBuf, Option<BoundFile>>,
@@ -71,7 +68,7 @@ pub(crate) struct FileBinder<'f, F> {
 
 impl<'f, F: Files> FileBinder<'f, F> {
     pub(crate) fn new(files: &'f F, project: &Path) -> Self {
-        // A project may be a folder of a repository, which carries what stands beside it too.
+        // A project may be a subfolder of a repository; its siblings are untrusted as well.
         let repository = project
             .ancestors()
             .find(|folder| files.exists(&folder.join(".git")))
@@ -87,7 +84,7 @@ impl<'f, F: Files> FileBinder<'f, F> {
         }
     }
 
-    /// The folder of a `cwd`, as an approval is bound to it.
+    /// Description of a `cwd` that an approval is bound to.
     pub(crate) fn folder(&self, folder: &Path) -> String {
         let path = self.project.join(folder);
         match self.files.real_path(&path) {
@@ -99,7 +96,7 @@ impl<'f, F: Files> FileBinder<'f, F> {
         }
     }
 
-    /// The files that a command names or reads by itself, in the order of their paths.
+    /// Files that a command names or reads implicitly, in path order.
     pub(crate) fn bind(&mut self, named: Named<'_>, folder: &Path) -> Vec<BoundFile> {
         let folder = self.project.join(folder);
         let mut found: Vec<BoundFile> = Vec::new();
@@ -128,7 +125,7 @@ impl<'f, F: Files> FileBinder<'f, F> {
                     self.add(&base.join(format!("{word}{ending}")), &mut found);
                 }
                 if values.contains(word) {
-                    // A folder that is put before the others in `PATH` decides which program runs.
+                    // A folder prepended to `PATH` decides which program runs.
                     if let Some(command) = named.words.first() {
                         self.add(&base.join(word).join(command), &mut found);
                     }
@@ -144,13 +141,13 @@ impl<'f, F: Files> FileBinder<'f, F> {
         found
     }
 
-    /// The file that a setting names, where the repository carries it. A relative path is taken from the project.
+    /// The file that a setting names, if it is in the repository. Relative paths start in the project.
     pub(crate) fn named(&mut self, path: &Path) -> Option<BoundFile> {
         let path = self.project.join(path);
         self.file(&path)
     }
 
-    /// Adds a file, or what is read of a folder that stands for a program.
+    /// Adds a file, or the entry points of a folder that is run as a program.
     fn add(&mut self, path: &Path, found: &mut Vec<BoundFile>) {
         if let Some(file) = self.file(path) {
             found.push(file);
@@ -161,13 +158,13 @@ impl<'f, F: Files> FileBinder<'f, F> {
         }
     }
 
-    /// Whether a path would be in the repository if it had no links in it.
+    /// Whether a path is in the repository, ignoring symlinks.
     fn is_inside(&self, path: &Path) -> bool {
         let path = plain(path);
         path.starts_with(&self.repository) || path.starts_with(&self.real_repository)
     }
 
-    /// A file of the project; `None` when it is none.
+    /// Hashes a file of the project; `None` if it is not one.
     fn file(&mut self, path: &Path) -> Option<BoundFile> {
         let path = plain(path);
         if path.as_os_str().len() > LONGEST_PATH {
@@ -193,7 +190,7 @@ impl<'f, F: Files> FileBinder<'f, F> {
         let shown = path.strip_prefix(&self.project).unwrap_or(path);
         let content = match (&real, is_inside) {
             (Some(real), false) => {
-                // A folder behind a link is no file, and a file that is not there is none either.
+                // Neither a linked folder nor a missing file is bound.
                 if self.files.is_folder(real) || !self.files.exists(real) {
                     return None;
                 }
@@ -213,7 +210,7 @@ impl<'f, F: Files> FileBinder<'f, F> {
     }
 }
 
-/// A path without `.` and `..`, as far as its text goes.
+/// Removes `.` and `..` lexically.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {
@@ -228,8 +225,7 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// What in a word may be the path of a file: the word itself, what follows `=`, `:`, `,` or `@`, and the words of a
-/// text for a shell.
+/// Possible paths in a word: the word itself, the text after `=`, `:`, `,` or `@`, and the words of shell code.
 fn spellings(word: &str) -> Vec<String> {
     let separates = |character: char| {
         character.is_whitespace()
@@ -258,7 +254,7 @@ fn spellings(word: &str) -> Vec<String> {
     spellings
 }
 
-/// Endings that an interpreter adds to the name of a script or a module.
+/// Extensions that an interpreter adds to the name of a script or module.
 fn endings(tool: &str) -> &'static [&'static str] {
     match tool {
         "node" | "bun" | "deno" | "tsx" | "ts-node" | "npx" | "bunx" => {
@@ -271,7 +267,7 @@ fn endings(tool: &str) -> &'static [&'static str] {
     }
 }
 
-/// What is read of a folder that is started as a program: `node .`, `python package`, `npx ./server`.
+/// Entry points of a folder that is run as a program: `node .`, `python package`, `npx ./server`.
 const OF_A_FOLDER: &[&str] = &[
     "package.json",
     "index.js",
@@ -296,7 +292,7 @@ const OF_A_FOLDER: &[&str] = &[
     "docker-compose.yaml",
 ];
 
-/// What a program reads in its folder without being told to, where it decides what is run.
+/// Files in its folder that a program reads implicitly and that decide what runs.
 fn read_by_itself(tool: &str, words: &[String]) -> Vec<String> {
     let names: &[&str] = match tool {
         "npm" | "pnpm" | "pnpx" | "yarn" | "bun" | "corepack" => &[
@@ -308,7 +304,7 @@ fn read_by_itself(tool: &str, words: &[String]) -> Vec<String> {
             "bunfig.toml",
             "pnpm-workspace.yaml",
         ],
-        // A package that is fetched does not hang on the project's own, but on where it is fetched from.
+        // A fetched package does not depend on the project's packages, but on the registry.
         "npx" | "bunx" => &[".npmrc", "bunfig.toml"],
         "deno" => &["deno.json", "deno.jsonc"],
         "uv" | "poetry" | "hatch" | "pdm" | "rye" => &["pyproject.toml", "uv.toml", "poetry.toml"],
@@ -338,7 +334,7 @@ fn read_by_itself(tool: &str, words: &[String]) -> Vec<String> {
         _ => &[],
     };
     let mut names: Vec<String> = names.iter().map(ToString::to_string).collect();
-    // `npx x` runs the project's own `x` where it has one, `npm exec` and the others too.
+    // `npx x` runs the project's own `x` if there is one; `npm exec` and the others do, too.
     let is_runner = matches!(tool, "npx" | "bunx" | "npm" | "pnpm" | "yarn" | "bun");
     for word in words
         .iter()

@@ -1,7 +1,6 @@
-//! What a fingerprint is made of: the parts of a server or of a section that an approval is bound to.
+//! Computes fingerprints: the components of a server or section that an approval is bound to.
 //!
-//! Owns which parts count and how each is hashed. A hash that changes takes back every approval that people have
-//! given, so a new kind of part is left out where it is empty.
+//! Changing a hash invalidates all existing approvals, so a new kind of component is left out if it is empty.
 
 use std::time::Duration;
 
@@ -13,41 +12,41 @@ use crate::entry::{FieldValue, OAuthEntry, RootsEntry, Sandbox, ServerEntry, Too
 use crate::mask;
 use crate::secret::Secret;
 
-/// The name of the one component of a part of a file. Its text alone is shown line by line.
+/// Name of the single text component of a section, the only one shown line by line.
 pub const SECTION_TEXT: &str = "text";
 
-/// What the name of a component begins with that is a file of the project, bound by its content.
+/// Prefix of the names of components that are project files, bound by content.
 pub const FILE_PART: &str = "file";
 
 /// What an approval is bound to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
-    /// Which version of these rules it was made by. Decisions that have none are of the first.
+    /// Version of the rules it was computed with. Decisions without one are of the first version.
     #[serde(default)]
     scheme: u32,
-    /// The parts, each with a text that may be shown.
+    /// Components, each with a displayable text.
     pub components: Vec<Component>,
 }
 
-/// The version of these rules: the second binds the whole entry, and files by what is in them.
+/// Current version: the second binds the whole entry, and files by content.
 const SCHEME: u32 = 2;
 
-/// One part of a fingerprint.
+/// One component of a fingerprint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Component {
-    /// What it is, such as `command`.
+    /// Such as `command`.
     pub name: String,
-    /// What it says, with secrets masked.
+    /// Displayable text, with secrets masked.
     pub shown: String,
-    /// The hash of what it says.
+    /// Hash of the unmasked value.
     pub digest: String,
 }
 
 impl Fingerprint {
-    /// The fingerprint of a server: everything that its entry says, where its command leads, and the files of the
-    /// project that it names. Values that look secret are masked, and bound like all others.
+    /// Fingerprint of a server: the whole entry, its resolved program, and the project files that it names. Values that
+    /// look secret are masked in the text, but hashed like all others.
     pub(crate) fn of_server(entry: &ServerEntry, leads: &Leads) -> Self {
-        // Written out, so that a new field cannot be forgotten here.
+        // Destructured completely, so that a new field cannot be forgotten.
         let ServerEntry {
             transport: _,
             command,
@@ -142,7 +141,7 @@ impl Fingerprint {
         components.into_fingerprint()
     }
 
-    /// The fingerprint of another part of a file: its text, and the files of the project that its commands name.
+    /// Fingerprint of a section: its text, and the project files that its commands name.
     pub(crate) fn of_section(text: &str, files: &[BoundFile]) -> Self {
         let mut components = Components::default();
         components.push(SECTION_TEXT, mask::text(text), text);
@@ -150,17 +149,17 @@ impl Fingerprint {
         components.into_fingerprint()
     }
 
-    /// The fingerprint of a part of a file that is gone: nothing is left that could be approved but that.
+    /// Fingerprint of a removed section: approves its absence.
     pub fn of_nothing() -> Self {
         Components::default().into_fingerprint()
     }
 
-    /// Whether an earlier version of the program made it, which bound less.
+    /// Whether it was computed by an earlier version, which bound less.
     pub fn is_of_earlier_version(&self) -> bool {
         self.scheme < SCHEME
     }
 
-    /// Why it cannot be approved: files that it would bind, and that cannot be read.
+    /// Files that cannot be read, which prevent an approval.
     pub fn unreadable(&self) -> impl Iterator<Item = &str> {
         let components = self.components.iter();
         components
@@ -168,8 +167,7 @@ impl Fingerprint {
             .map(|component| component.shown.as_str())
     }
 
-    /// Whether an approval of the other one is an approval of this one: the same parts with the same hashes.
-    /// How they are shown does not count.
+    /// Whether an approval of `other` covers this one: equal components and hashes. Displayed texts do not count.
     pub(crate) fn is_bound_like(&self, other: &Fingerprint) -> bool {
         fn bound(fingerprint: &Fingerprint) -> impl Iterator<Item = (&str, &str)> {
             let components = fingerprint.components.iter();
@@ -178,7 +176,7 @@ impl Fingerprint {
         bound(self).eq(bound(other)) && self.unreadable().next().is_none()
     }
 
-    /// What differs from an earlier fingerprint: part, before, now.
+    /// Differences to an earlier fingerprint: component, before, now.
     pub fn changes<'f>(
         &'f self,
         earlier: &'f Fingerprint,
@@ -215,7 +213,7 @@ impl Fingerprint {
     }
 }
 
-/// A sandbox as approvals bind it. The words are those of the first approvals that had one.
+/// Text of a sandbox that approvals are bound to. The words must stay those of the first version.
 fn sandbox_text(sandbox: Sandbox) -> String {
     let network = match sandbox.network {
         None => "None",
@@ -236,7 +234,7 @@ impl Components {
         }
     }
 
-    /// Adds a part; an empty one is left out, so that a new kind of part asks nobody who does not use it.
+    /// Adds a component unless it is empty, so that a new kind of component does not invalidate unrelated approvals.
     pub(super) fn push(&mut self, name: &str, shown: String, value: &str) {
         if !value.is_empty() {
             self.add(name, shown, Sha256::new().chain_update(value));
@@ -273,7 +271,7 @@ impl Components {
         }
         let mut hasher = Sha256::new();
         for text in values {
-            // The length before each value keeps ["a b"] and ["a", "b"] apart.
+            // Length prefixes distinguish ["a b"] from ["a", "b"].
             hasher.update(text.len().to_string());
             hasher.update(":");
             hasher.update(text);
@@ -287,7 +285,7 @@ impl Components {
         }
     }
 
-    /// One part for each name, so that a change says which value it is.
+    /// One component per name, so that a change identifies the value.
     fn pairs(&mut self, name: &str, pairs: &[(String, Secret)], is_secret: impl Fn(&str) -> bool) {
         let mut pairs: Vec<_> = pairs.iter().collect();
         pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -333,7 +331,7 @@ impl Components {
         }
     }
 
-    /// Files by what is in them. One that cannot be read has no digest, and so cannot be approved.
+    /// Binds files by content. An unreadable file has no digest, and so cannot be approved.
     fn files(&mut self, files: &[BoundFile]) {
         for file in files {
             let name = format!("{FILE_PART} {}", file.path);

@@ -1,8 +1,8 @@
-//! Who a server is, whatever its secrets are and whatever it may do: what its pins are kept under.
+//! Identity of a server, independent of its secrets and permissions: the key of its pins.
 //!
-//! A rotated key makes no other server, so values of variables and headers do not count here, unless they decide which
-//! code runs or whom it talks to. A hash that changes separates a server from its pins: the parts keep their order and
-//! their names.
+//! Rotating a key does not change the identity, so values of variables and headers do not count, unless they decide
+//! which code runs or which host it contacts. Changing the hash separates a server from its pins: components keep their
+//! order and names.
 
 use super::fingerprint::{Components, Fingerprint};
 use crate::entry::{OAuthEntry, ServerEntry};
@@ -10,7 +10,7 @@ use crate::expand::references;
 use crate::mask;
 use crate::secret::Secret;
 
-/// Variables that decide which code runs or whom it talks to: their values count, not only their names.
+/// Variables that decide which code runs or which host it contacts: their values count, not only their names.
 const STEERING_VARIABLES: &[&str] = &[
     "PATH",
     "IFS",
@@ -66,9 +66,9 @@ const STEERING_PREFIXES: &[&str] = &[
 ];
 
 impl Fingerprint {
-    /// What makes a server the one that it is: what it runs or reaches, and which secrets it is given.
+    /// Computes the identity: what the server runs or contacts, and which secrets it gets.
     pub fn identity_of(entry: &ServerEntry) -> Self {
-        // Destructured in full: a new field does not compile until it is decided whether it makes another server.
+        // Destructured completely, so that a new field does not compile until it is handled here.
         let ServerEntry {
             transport: _,
             command,
@@ -82,7 +82,7 @@ impl Fingerprint {
             headers_helper,
             bearer_token_env_var,
             oauth,
-            // How it is reached, and what it may do, leave it the same server.
+            // Access settings do not change the identity.
             ca_file: _,
             sandbox: _,
             roots: _,
@@ -130,7 +130,7 @@ impl Fingerprint {
     }
 }
 
-/// Who logs in, where, and as what, each in its place.
+/// Components of the login identity, in fixed positions.
 fn oauth_parts(oauth: &OAuthEntry) -> [String; 18] {
     let OAuthEntry {
         client_id,
@@ -151,7 +151,7 @@ fn oauth_parts(oauth: &OAuthEntry) -> [String; 18] {
         idp_client_secret_env_var,
         assertion_file,
         assertion_env_var,
-        // How the login is carried out.
+        // Details of the login flow do not count.
         callback_port: _,
         dpop: _,
     } = oauth;
@@ -179,8 +179,8 @@ fn oauth_parts(oauth: &OAuthEntry) -> [String; 18] {
     ]
 }
 
-/// Whether a variable decides which code runs or whom it talks to: by its name, or because its value is an
-/// address or a path. A key that happens to begin like a path is still a key.
+/// Whether a variable decides which code runs or which host it contacts: by its name, or because its value is a URL or
+/// a path. A key that starts like a path is still a key.
 fn steers(variable: &str, value: &str) -> bool {
     let upper = variable.to_ascii_uppercase();
     let is_path = ["/", "./", "../", "~", "${workspaceFolder}"]
@@ -197,7 +197,7 @@ fn steers(variable: &str, value: &str) -> bool {
             .any(|prefix| upper.starts_with(prefix))
 }
 
-/// Names, the variables their values refer to, and the values that `counts` wants.
+/// Names, the variables that their values refer to, and the values selected by `counts`.
 fn pairs(
     components: &mut Components,
     name: &str,
@@ -216,7 +216,7 @@ fn pairs(
             }
         })
         .collect();
-    // Nobody is shown who a server is.
+    // The identity is never displayed.
     components.list(name, &values, &[]);
 }
 

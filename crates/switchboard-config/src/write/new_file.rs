@@ -1,4 +1,4 @@
-//! New files and folders, with the access they have from their first moment.
+//! Creates files and folders with restricted permissions from the start.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -7,12 +7,12 @@ use tempfile::NamedTempFile;
 
 use super::{Access, folder_of, platform};
 
-/// Creates a folder that no other user may enter (`0700`), and those above it. One that exists stays as it is.
+/// Creates a folder with mode `0700`, and missing parents. An existing folder is unchanged.
 pub fn create_private_folder(folder: &Path) -> io::Result<()> {
     platform::create_private_folder(folder)
 }
 
-/// Creates a file under a random name. It is removed again unless it is put in place or kept.
+/// Creates a temporary file with a random name. It is deleted on drop unless persisted.
 pub fn draft(
     folder: &Path,
     prefix: &str,
@@ -27,8 +27,8 @@ pub fn draft(
     builder.tempfile_in(folder)
 }
 
-/// Creates a file that no other user may read (`0600`), whole or not at all, and never over another. A power cut does not
-/// undo it. Missing folders above it are created for this user alone.
+/// Creates a file with mode `0600`, atomically and durably; fails if it exists. Missing parents are created with mode
+/// `0700`.
 pub fn create_private(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = folder_of(path);
     create_private_folder(folder)?;
@@ -39,9 +39,7 @@ pub fn create_private(path: &Path, content: &[u8]) -> io::Result<()> {
     platform::sync_folder(folder)
 }
 
-/// What the names of drafts begin with.
 pub(super) const DRAFT_PREFIX: &str = ".switchboard-";
-/// What they end with.
 pub(super) const DRAFT_SUFFIX: &str = ".tmp";
 
 #[cfg(test)]
@@ -57,7 +55,7 @@ mod tests {
         let again = create_private(&path, b"second").unwrap_err();
         assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(std::fs::read(&path).unwrap(), b"first");
-        // The draft of the second one is gone.
+        // The temporary file of the second attempt is gone.
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
         #[cfg(unix)]
         {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::Access;
 
-/// The permissions of a new file, before the umask.
+/// Permissions of a new file, before the umask.
 #[expect(clippy::unnecessary_wraps, reason = "other systems have none")]
 pub(super) fn permissions(access: Access) -> Option<Permissions> {
     Some(Permissions::from_mode(match access {
@@ -16,17 +16,17 @@ pub(super) fn permissions(access: Access) -> Option<Permissions> {
     }))
 }
 
-/// Opens a file that nobody else may read.
+/// Restricts access to the owner.
 pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options.mode(0o600)
 }
 
-/// Creates a folder that nobody else may enter, and those above it.
+/// Creates a folder with access for the owner only, and missing parents.
 pub(super) fn create_private_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Makes a rename in a folder survive a power cut.
+/// Makes a rename in a folder survive a power failure.
 pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }

@@ -1,4 +1,4 @@
-//! Entries of every kind.
+//! Proptest strategies for server entries.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use switchboard_config::entry::{OAuthEntry, Permission, ServerEntry, ToolEntry, Transport};
 use switchboard_config::secret::Secret;
 
-/// A text of our own syntax, in the spelling that an import writes.
+/// A text in our own syntax, in the spelling that an import writes.
 fn any_text() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         6 => "[a-zA-Z0-9 ./:@=_\\-]{1,8}",

@@ -1,38 +1,36 @@
-//! Random configuration files that know where their keys stand.
+//! Generates random configuration files with the positions of their keys.
 
 use std::ops::Range;
 
 use switchboard_config::format::Format;
 use switchboard_config::tree::{Node, Value};
 
-/// A file, and what a test needs to know about it.
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) format: Format,
     pub(crate) text: String,
-    /// Keys that stand in the file.
     pub(crate) keys: Vec<Key>,
     /// Tables that can take another key.
     pub(crate) tables: Vec<Table>,
 }
 
-/// A key and its lines, with the comments that belong to it.
+/// A key with its lines, including its comments.
 #[derive(Debug, Clone)]
 pub(crate) struct Key {
     pub(crate) path: Vec<String>,
     pub(crate) lines: Range<usize>,
 }
 
-/// A table, and whether adding a key and removing it again must give the very same bytes.
+/// A table, and whether adding and removing a key must restore the same bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
     pub(crate) path: Vec<String>,
     pub(crate) exact: bool,
-    /// The line of a table that stands on one line.
+    /// Line number of a single-line table.
     pub(crate) line: Option<usize>,
 }
 
-/// A stream of choices, all zero once it has run dry, so that shrinking makes documents simpler.
+/// A stream of choices; zeros when exhausted, so that shrinking simplifies documents.
 #[derive(Debug)]
 pub(crate) struct Choices {
     bytes: std::vec::IntoIter<u8>,
@@ -57,7 +55,7 @@ impl Choices {
         of[self.below(of.len())]
     }
 
-    /// A value to write: any kind, odd text included.
+    /// A random value of any type, including odd texts.
     pub(crate) fn value(&mut self, depth: usize) -> Node<'static> {
         const TEXTS: [&str; 8] = [
             "plain",
@@ -89,7 +87,6 @@ impl Choices {
 const NAMES: [&str; 8] = ["a", "b-c", "d.e", "f g", "é", "q\"x", "", "h\\i"];
 const FIELDS: [&str; 5] = ["command", "args", "url", "cwd", "enabled"];
 
-/// Writes a document line by line.
 struct Writer<'c> {
     choices: &'c mut Choices,
     format: Format,
@@ -100,7 +97,6 @@ struct Writer<'c> {
     comments: usize,
 }
 
-/// A random document of a format.
 pub(crate) fn document(format: Format, choices: &mut Choices) -> Document {
     let mark = if choices.yes() { "\u{feff}" } else { "" };
     let newline = choices.one(&["\n", "\r\n"]);
@@ -126,7 +122,7 @@ pub(crate) fn document(format: Format, choices: &mut Choices) -> Document {
         tables,
         ..
     } = writer;
-    // A value over several lines was written with plain line ends.
+    // A multi-line value was written with plain line feeds.
     let mut text = lines.join("\n").replace('\n', newline);
     if ends && !text.is_empty() {
         text.push_str(newline);
@@ -443,7 +439,7 @@ impl Writer<'_> {
     }
 
     fn push(&mut self, line: &str) {
-        // Line numbers are those of the text, also where a value spans lines.
+        // Count lines of the text, also within multi-line values.
         self.lines.extend(line.split('\n').map(str::to_owned));
     }
 
@@ -462,7 +458,7 @@ impl Writer<'_> {
         });
     }
 
-    /// A table on the line written last.
+    /// A table on the last written line.
     fn line_table(&mut self, path: &[&str]) {
         self.table(path, true);
         if let Some(table) = self.tables.last_mut() {
@@ -491,7 +487,7 @@ impl Writer<'_> {
     /// Comments that belong to no key.
     fn floating(&mut self, indent: &str) {
         if self.choices.below(3) == 2 {
-            // At the beginning there is nothing above them that they could be mistaken for a part of.
+            // At the start of the file no previous item can claim them.
             if !self.lines.is_empty() && self.choices.yes() {
                 self.push("");
             }
@@ -517,7 +513,7 @@ impl Writer<'_> {
         }
     }
 
-    /// One blank line or more, at times with a comment between them, or nothing at all.
+    /// Blank lines, sometimes with a comment in between, or nothing.
     fn separate(&mut self) {
         match self.choices.below(5) {
             0 | 1 => self.push(""),
@@ -532,7 +528,7 @@ impl Writer<'_> {
     }
 }
 
-/// Text in double quotes, as all three formats read it.
+/// A quoted text that all three formats can read.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

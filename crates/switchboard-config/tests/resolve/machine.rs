@@ -1,4 +1,4 @@
-//! A machine that exists only in a test.
+//! An in-memory machine with configuration files.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,7 +9,6 @@ use switchboard_config::resolve::{Config, Inputs};
 use switchboard_config::scope::Scope;
 use switchboard_config::trust::Decisions;
 
-/// A machine with files on it.
 #[derive(Default)]
 pub(crate) struct Machine {
     pub(crate) files: InMemory,
@@ -76,19 +75,19 @@ impl Machine {
         Config::load(&self.inputs, &self.files)
     }
 
-    /// Approves everything that waits, as `trust approve` does.
+    /// Approves all pending questions, like `trust approve`.
     pub(crate) fn approve(mut self) -> Self {
         let mut decisions = Decisions::default();
         for question in self.load().questions {
             let fingerprint = question.fingerprint.clone();
             decisions.approve(Path::new("/p"), &question.subject, fingerprint, 0);
         }
-        // What is written can be read again.
+        // Round trip through the file format.
         self.inputs.decisions = Decisions::parse(&decisions.to_text().unwrap()).unwrap();
         self
     }
 
-    /// The outcome in a few lines: servers, losers, questions, findings.
+    /// Summary in a few lines: servers, losing entries, questions, findings.
     pub(crate) fn summary(&self) -> String {
         let config = self.load();
         let mut text = String::new();

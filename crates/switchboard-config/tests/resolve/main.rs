@@ -1,4 +1,4 @@
-//! How scopes, trust, lists, expansion and duplicates become one configuration.
+//! Tests of resolving: scopes, trust, lists, expansion and duplicates.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod machine;
@@ -39,7 +39,7 @@ fn the_highest_scope_wins_whole_and_the_others_are_listed() {
          shadowed s of plugin: enterprise scope has the same name, at /etc/switchboard/managed.toml:2:14
          shadowed s of dynamic: enterprise scope has the same name, at /etc/switchboard/managed.toml:2:14",
     );
-    // Take the highest file away again and again: the next scope in order has its turn.
+    // Remove the highest file repeatedly: the next scope wins each time.
     let order = ["local", "project", "user", "plugin", "dynamic", "cloud"];
     for (gone, winner) in [ENTERPRISE, LOCAL, PROJECT, USER, PLUGIN, DYNAMIC]
         .into_iter()
@@ -59,7 +59,7 @@ fn the_highest_scope_wins_whole_and_the_others_are_listed() {
 fn an_enterprise_file_is_exclusive_unless_it_says_merge() {
     seven_scopes("").check("s = enterprise enterprise ready");
     seven_scopes("mode = \"exclusive\"").check("s = enterprise enterprise ready");
-    // A managed file that is broken still rules.
+    // A broken managed file still takes effect.
     let broken = Machine::new()
         .file(ENTERPRISE, "mode = \"merge\"\n[mcp_servers.x\n")
         .file(USER, &toml("s", "user"));
@@ -251,7 +251,7 @@ env = { A = "1", B = "2" }
     Machine::new()
         .file(USER, twice)
         .check("one = user https://a.example/mcp ready\ntwo = user https://a.example/mcp ready");
-    // Whatever other scopes there are.
+    // Independent of other scopes.
     let other = r#"{"mcpServers": {"three": {"command": "c"}}}"#;
     Machine::new().file(USER, twice).file(PLUGIN, other).check(
         "one = user https://a.example/mcp ready
@@ -268,7 +268,7 @@ fn a_disabled_entry_hides_nothing_but_its_own_name() {
         "one = user https://a.example/mcp disabled (disabled in its entry)
          two = plugin https://a.example/mcp ready",
     );
-    // By name the higher scope still decides: that is how a server is switched off in one project.
+    // For the same name the higher scope still wins: that is how a server is disabled in one project.
     let same = user.replace("one", "two");
     Machine::new().file(USER, &same).file(PLUGIN, plugin).check(
         "two = user https://a.example/mcp disabled (disabled in its entry)
@@ -337,7 +337,7 @@ fn of_two_names_that_can_be_mistaken_the_higher_scope_is_used() {
     let finding = config.diagnostics.first().unwrap();
     assert_eq!(finding.code, "confusable-name");
     assert_eq!(finding.severity, Severity::Error);
-    // Entries that are not used take no name: not those that wait for trust, nor those that are disabled.
+    // Unused entries do not reserve their names: neither untrusted nor disabled ones.
     let machine = Machine::new()
         .file(USER, &toml("github", "a"))
         .file(PROJECT, &toml("GitHub", "b"));
@@ -538,7 +538,7 @@ fn a_file_named_by_hand_beats_the_local_one_and_not_the_enterprise() {
     };
     assert_eq!(found(&machine, LOCAL), Some(true));
     assert_eq!(found(&machine, USER), Some(false));
-    // An enterprise file that keeps others out keeps this one out as well, and is not even looked past.
+    // An exclusive enterprise file excludes this one as well; no further location is searched.
     let machine = machine.file(ENTERPRISE, "mode = \"exclusive\"\n");
     let config = machine.load();
     assert!(config.servers.is_empty(), "{:?}", config.servers);
@@ -618,7 +618,7 @@ fn the_project_is_found_from_a_folder_below_it() {
 
 #[test]
 fn the_file_of_another_agent_is_read_for_its_servers_once_it_is_trusted() {
-    // With what such a file has besides.
+    // With the other contents of such a file.
     let text = "default_model = \"anthropic/claude\"
 providers {
   name = \"anthropic\"
@@ -652,10 +652,10 @@ settings {
         );
     let trusted = Machine::new().file("/p/agent.hcl", text).trusted();
     trusted.check("files = project npx ready");
-    // Only its servers are ours.
+    // Only its servers are read.
     let settings = trusted.load().settings;
     assert_eq!(settings.get(Setting::ToolTimeout).value.to_string(), "60");
-    // Other programs have files of that name, in a syntax of their own.
+    // Other programs use this file name, with their own syntax.
     let vault = "vault {\n  address = \"https://vault.example\"\n}\ntemplate {{ broken";
     Machine::new().file("/p/agent.hcl", vault).check("");
     let broken = "mcp_servers {\n  name = \n}\n";

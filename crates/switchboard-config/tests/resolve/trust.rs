@@ -1,4 +1,4 @@
-//! What a project cannot do without the user's trust, and what that trust is bound to.
+//! Tests of trust: what a project cannot do without it, and what an approval is bound to.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -66,7 +66,7 @@ fn an_untrusted_project_has_no_effect_at_all() {
             "fresh = {scope} evil untrusted (not approved yet)
              mine = user user ready
              twin = {scope} user untrusted (not approved yet)
-             shadowed mine of {scope}: not trusted, so it replaces nothing
+             shadowed mine of {scope}: not trusted, so it does not override other entries
              asks about {name}#settings
              asks about {name}#security
              asks about {name}#permissions
@@ -82,7 +82,7 @@ fn an_untrusted_project_has_no_effect_at_all() {
         assert!(config.rules.is_empty() && config.hooks.is_empty() && config.cloud_url.is_none());
         assert!(config.lists.iter().all(|(_, lists)| lists.deny.is_empty()));
 
-        // Approved, the same file has its effect; but it still cannot choose the provider.
+        // Approved, the same file takes effect; but it still cannot set the provider URL.
         let machine = machine.approve().env(&[("SECRET", "x")]);
         let config = machine.load();
         assert_eq!(config.questions, []);
@@ -136,7 +136,7 @@ fn an_approval_is_bound_to_what_was_approved() {
     };
     let base = program("");
     check(&base, &base, &[]);
-    // Formatting and order do not matter. Everything that is said does.
+    // Formatting and order do not matter; all contents do.
     check(
         &base,
         r#"{"env": {"K": "1"}, "args": ["x", "y"], "command": "a"}"#,
@@ -219,7 +219,7 @@ fn an_approval_is_bound_to_what_was_approved() {
         &program(r#", "roots": "workspace""#),
         &["roots"],
     );
-    // A value that decides which code runs is part of what was approved.
+    // A value that decides which code runs is part of the approval.
     let options =
         |value: &str| format!(r#"{{"command": "node", "env": {{"NODE_OPTIONS": "{value}"}}}}"#);
     check(
@@ -227,7 +227,7 @@ fn an_approval_is_bound_to_what_was_approved() {
         &options("--require=./evil.js"),
         &["env.NODE_OPTIONS"],
     );
-    // So is one that decides whom it talks to, or what it reads.
+    // So is one that decides which host it contacts, or what it reads.
     let variable = |name: &str, value: &str| {
         format!(r#"{{"command": "a", "env": {{"KEY": "${{HOME:-}}", "{name}": "{value}"}}}}"#)
     };
@@ -300,7 +300,7 @@ fn an_approval_is_bound_to_the_program_that_the_path_finds() {
     let files = InMemory::default().program("/usr/bin/npx");
     let approved = machine(files.clone()).approve();
     assert_eq!(approved.load().servers[0].status.word(), "ready");
-    // Somebody puts another `npx` before it.
+    // Another `npx` is placed before it.
     let mut hijacked = machine(files.program("/p/bin/npx"));
     hijacked.inputs.decisions = approved.inputs.decisions;
     assert_eq!(hijacked.load().servers[0].status.word(), "untrusted");
@@ -375,7 +375,7 @@ fn a_fingerprint_is_computed_for_an_approval_or_for_somebody_who_looks() {
     let expected = [("new", false), ("changed", true)].map(|(name, is)| (name.to_owned(), is));
     assert_eq!(computed, expected);
 
-    // Whoever looks at the server's question looks at the one in the list.
+    // The server's question is the same as the one in the list.
     let Status::Untrusted(question) = &config.server("new").unwrap().status else {
         panic!("the server waits");
     };
@@ -387,8 +387,8 @@ fn a_fingerprint_is_computed_for_an_approval_or_for_somebody_who_looks() {
     assert_eq!(parts, [("transport", "stdio"), ("command", "new")]);
 }
 
-/// What is in people's decisions files stays approved where it bound all there is, so the hashes are spelled out here.
-/// They are those of `stdio`, `npx`, `2:-y3:a b`, `6:MODE<-8:TOKEN<-T` and `/work`.
+/// Stored approvals stay valid if they bound everything, so the hashes are spelled out here: those of `stdio`, `npx`,
+/// `2:-y3:a b`, `6:MODE<-8:TOKEN<-T` and `/work`.
 #[test]
 fn an_approval_of_an_earlier_release_counts_where_it_bound_everything() {
     let decisions = |digest_of_command: &str, parts: usize| {
@@ -431,20 +431,19 @@ fn an_approval_of_an_earlier_release_counts_where_it_bound_everything() {
         let status = machine.load().servers[0].status.reason();
         assert_eq!(status.as_deref(), reason, "{more}");
     };
-    let earlier = Some("approved by an earlier version, which bound less; look at it once more");
+    let earlier = Some("approved by an earlier version, which covered less; review it again");
     let npx = "7c2a28952d52623862fcaf24dae08cddf49e82946269ed0be843a0ac97daef62";
     check("", decisions(npx, 3), None);
     check("", decisions(&npx.replace('7', "0"), 3), earlier);
     check("", decisions("", 3), earlier);
-    // Values and what a folder is were not bound.
+    // Values, and the target of a folder, were not bound.
     let more = r#", "cwd": "/work", "env": {"TOKEN": "${T}", "MODE": "fast"}"#;
     check(more, decisions(npx, 5), earlier);
 }
 
 #[test]
 fn a_project_file_must_not_lead_out_of_the_project() {
-    let finding =
-        "a project's file is a link to a file outside of the project; replace the link by a file";
+    let finding = "a project's file is a symlink to a file outside of the project; replace the link by a file";
     Machine::new()
         .file(USER, &toml("mine", "user"))
         .link(PROJECT, USER)
@@ -454,7 +453,7 @@ fn a_project_file_must_not_lead_out_of_the_project() {
         ));
 }
 
-/// The server of a project whose files these are, after the second ones took the place of the first.
+/// State of a project's server after its files were replaced by the second set.
 fn after_change(
     entry: &str,
     before: &[(&str, &str)],
@@ -494,7 +493,7 @@ fn an_approval_is_bound_to_the_files_of_the_project_that_it_names() {
             ("untrusted", &[format!("file {file}")][..]),
             "{entry}"
         );
-        // One that appears is a change as well, and one that stays is none.
+        // A new file is a change as well; an unchanged one is not.
         let (word, _) = after_change(entry, &[], &[(&path, "one")]);
         assert_eq!(word, "untrusted", "{entry}");
         let (word, _) = after_change(entry, &[(&path, "one")], &[(&path, "one")]);
@@ -577,7 +576,7 @@ fn an_approval_is_bound_to_the_files_of_the_project_that_it_names() {
     ] {
         check(entry, file);
     }
-    // What the entry does not name is the project's own affair.
+    // Files that the entry does not name are not bound.
     let (word, _) = after_change(
         r#"{"command": "npx", "args": ["-y", "tool"]}"#,
         &[
@@ -652,17 +651,17 @@ fn a_restriction_that_is_removed_has_to_be_approved() {
     let config = without.load();
     assert_eq!(
         config.servers[0].status.reason().as_deref(),
-        Some(".mcp.toml#permissions was removed since it was approved")
+        Some(".mcp.toml#permissions was removed after it was approved")
     );
-    // The same if the whole file is gone.
+    // The same if the whole file is removed.
     let mut gone = Machine::new().file(PROJECT_JSON, &json("s", "a"));
     gone.inputs.decisions = with.inputs.decisions;
     assert_eq!(gone.load().servers[0].status.word(), "untrusted");
-    // A user who trusts the whole project by a flag is not asked.
+    // A user who trusts the whole project with a flag is not asked.
     gone.inputs.trust_project = true;
     assert_eq!(gone.load().servers[0].status.word(), "ready");
     gone.inputs.trust_project = false;
-    // Approved, it is as if it had never been.
+    // Approving the removal clears the record.
     let question = gone.load().questions.remove(0);
     let fingerprint = question.fingerprint.clone();
     let decisions = &mut gone.inputs.decisions;
@@ -722,7 +721,7 @@ fn an_approval_of_an_earlier_version_asks_again_and_says_why() {
     );
     let mut approved = machine.approve();
     let text = approved.inputs.decisions.to_text().unwrap();
-    // It had no version, and bound the names of variables only.
+    // It had no version, and bound only the names of variables.
     let old = text.replace("\"scheme\": 2,", "").replace("env.K", "env");
     assert_ne!(old, text);
     approved.inputs.decisions = Decisions::parse(&old).unwrap();

@@ -1,4 +1,4 @@
-//! The answer of a model in Chat Completions: its chunks, put together as forgivingly as servers need it.
+//! Decodes Chat Completions streams, tolerating the deviations of compatible servers.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -13,30 +13,29 @@ use crate::provider::{
     Chunk, ModelReply, ProviderError, ProviderErrorKind, Request, Stop, Usage, failure,
 };
 
-/// The most calls that an answer may make.
+/// Maximum number of tool calls per answer.
 const MOST_CALLS: usize = 1024;
 
-/// Reads the chunks of one answer.
 pub(in crate::provider) struct Decoder {
-    /// The ids of calls in the conversation so far.
+    /// Ids of calls in the conversation so far.
     known: HashSet<String>,
     text: String,
     thinking: String,
     calls: Vec<Building>,
     finish_reason: Option<String>,
     has_refused: bool,
-    /// What the endpoint says it cost.
+    /// As reported by the endpoint.
     usage: Option<Usage>,
-    /// What the request comes to by our own count.
+    /// Estimated tokens of the request.
     asked: Tokens,
     is_over: bool,
 }
 
 struct Building {
     index: Option<u64>,
-    /// What the server calls it; it may be nothing.
-    told_id: String,
-    /// What it is called from here on.
+    /// The id sent by the server; may be empty.
+    server_id: String,
+    /// Unique id.
     id: String,
     name: String,
     arguments: String,
@@ -63,7 +62,7 @@ impl Decoder {
         choice: &Value,
         chunks: &mut VecDeque<Chunk>,
     ) -> Result<(), ProviderError> {
-        // A server that does not stream has a message in place of a delta.
+        // A server that does not stream sends a message instead of a delta.
         let delta = if choice["delta"].is_object() {
             &choice["delta"]
         } else {
@@ -103,12 +102,12 @@ impl Decoder {
                 return Err(broken("the answer makes too many calls"));
             }
             None => {
-                let told_id = delta["id"].as_str().unwrap_or_default().to_owned();
-                let id = self.unique(&told_id);
+                let server_id = delta["id"].as_str().unwrap_or_default().to_owned();
+                let id = self.unique(&server_id);
                 self.calls.push(Building {
                     index: delta["index"].as_u64(),
                     id,
-                    told_id,
+                    server_id,
                     name: String::new(),
                     arguments: String::new(),
                 });
@@ -122,7 +121,7 @@ impl Decoder {
         let arguments = match &delta["function"]["arguments"] {
             Value::String(text) => text.clone(),
             Value::Null => String::new(),
-            // Some servers write the arguments out instead of quoting them.
+            // Some servers send an object instead of a string.
             value => value.to_string(),
         };
         let begins = call.name.is_empty() && !name.is_empty();
@@ -132,7 +131,7 @@ impl Decoder {
                 id: call.id.clone(),
                 name: call.name.clone(),
             });
-            // What came before the name was held back.
+            // Arguments that arrived before the name were held back.
             if !call.arguments.is_empty() {
                 chunks.push_back(Chunk::CallArguments(call.arguments.clone()));
             }
@@ -144,32 +143,32 @@ impl Decoder {
         Ok(())
     }
 
-    /// The call that a piece belongs to; nothing if it begins a new one.
+    /// The call that a piece belongs to; `None` if it starts a new one.
     fn place(&self, delta: &Value, name: &str) -> Option<usize> {
-        let told_id = delta["id"].as_str().unwrap_or_default();
+        let server_id = delta["id"].as_str().unwrap_or_default();
         let index = delta["index"].as_u64();
         let place = match index {
             Some(_) => self.calls.iter().rposition(|call| call.index == index)?,
-            None if !told_id.is_empty() => self
+            None if !server_id.is_empty() => self
                 .calls
                 .iter()
-                .rposition(|call| call.told_id == told_id)?,
+                .rposition(|call| call.server_id == server_id)?,
             None => self.calls.len().checked_sub(1)?,
         };
         let call = self.calls.get(place)?;
-        // Servers that count every call as the first, and servers that do not count: another id, or another name
-        // after arguments that are complete, is another call.
+        // Some servers send index 0 for every call, or no index: another id, or another name after complete arguments,
+        // starts a new call.
         let has_other_id =
-            !told_id.is_empty() && !call.told_id.is_empty() && told_id != call.told_id;
+            !server_id.is_empty() && !call.server_id.is_empty() && server_id != call.server_id;
         let is_whole = || serde_json::from_str::<&RawValue>(&call.arguments).is_ok();
-        let begins_again = told_id.is_empty() && !name.is_empty() && is_whole();
+        let begins_again = server_id.is_empty() && !name.is_empty() && is_whole();
         let is_new = !name.is_empty() && (has_other_id || begins_again);
         (!is_new).then_some(place)
     }
 
-    /// What the server calls a call, or an id of our own where it says nothing, or what it has said before.
-    fn unique(&mut self, told: &str) -> String {
-        let mut id = told.to_owned();
+    /// Returns the server's id, or a generated one if it is empty or already used.
+    fn unique(&mut self, server_id: &str) -> String {
+        let mut id = server_id.to_owned();
         let mut number = 0_u64;
         while id.is_empty() || self.known.contains(&id) {
             number += 1;
@@ -248,7 +247,7 @@ impl Decode for Decoder {
         }
         let calls = self.calls.drain(..).filter(|call| !call.name.is_empty());
         parts.extend(calls.map(|call| {
-            // A call without arguments may have none; one that was cut off must not look whole.
+            // A call without arguments may send none, but a call that was cut off must stay incomplete.
             let is_bare = call.arguments.trim().is_empty() && !is_cut;
             let arguments = if is_bare {
                 "{}".to_owned()
@@ -286,7 +285,7 @@ impl Decode for Decoder {
     }
 }
 
-/// What a request comes to, for endpoints that do not count.
+/// Estimates the tokens of a request, for endpoints that report no usage.
 fn counted(request: &Request<'_>) -> Tokens {
     let tools = request.tools.iter().map(|tool| {
         let texts = [&tool.name, &tool.description, tool.input_schema.get()];
@@ -296,7 +295,7 @@ fn counted(request: &Request<'_>) -> Tokens {
     Tokens::of(request.system) + tools.chain(messages).sum()
 }
 
-/// What the texts of a message come to. Pictures are not counted: what they cost is each model's own affair.
+/// Estimates the tokens of a message. Images are not counted, as their cost depends on the model.
 fn said(message: &Message) -> Tokens {
     let parts = message.parts.iter().map(|part| match part {
         Part::Text { text } => Tokens::of(text),
@@ -314,7 +313,7 @@ fn said(message: &Message) -> Tokens {
     parts.sum()
 }
 
-/// Text, also where a server writes it as a list of parts.
+/// Text, which some servers send as a list of parts.
 fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! What a command writes: kept within bounds, made readable, and told as it comes.
+//! Output of a command: bounded buffer, conversion to plain text, and progress reports.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -10,14 +10,14 @@ use tokio::time::Instant;
 use crate::tools::LocalContext;
 use crate::tools::prepare::first;
 
-/// How much is kept of the beginning, and how much of the end. The command may write more, and is not held up.
+/// Bytes kept of the beginning, and of the end. Excess output is dropped without blocking the command.
 const KEPT: usize = 16 * 1024 * 1024;
 
-/// How often a person hears of a command at most, and how long a line of it may be.
+/// Minimum interval of progress reports, and maximum length of a reported line.
 const PAUSE: Duration = Duration::from_millis(500);
 const MAX_LINE: usize = 200;
 
-/// The output of a command, without the middle of very much.
+/// Output of a command; if too large, without its middle.
 #[derive(Debug, Default)]
 pub(super) struct Capture {
     head: Vec<u8>,
@@ -36,18 +36,18 @@ impl Capture {
         self.lost += excess as u64;
     }
 
-    /// All that was kept.
+    /// Returns the output, with a note where bytes were dropped.
     pub(super) fn whole(self) -> Vec<u8> {
         let mut whole = self.head;
         if self.lost > 0 {
-            whole.extend(format!("\n[… {} bytes were not kept]\n", self.lost).bytes());
+            whole.extend(format!("\n[… {} bytes dropped]\n", self.lost).bytes());
         }
         whole.extend(self.tail);
         whole
     }
 }
 
-/// Output as text for a model: what a terminal would show at the end, without its colours, and harmless.
+/// Converts output to sanitized text: final state of overwritten lines, without colours.
 pub(super) fn plain(output: &[u8]) -> String {
     let text = String::from_utf8_lossy(output);
     let text = if text.contains('\r') {
@@ -58,7 +58,7 @@ pub(super) fn plain(output: &[u8]) -> String {
     neutralise(&text).trim_end().to_owned()
 }
 
-/// What is left to see of lines on which a program went back to the beginning, as those that show progress do.
+/// Applies carriage returns, as used by progress bars: only the last rewrite of a line stays.
 fn as_seen(text: &str) -> String {
     let mut seen = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
@@ -73,7 +73,7 @@ fn as_seen(text: &str) -> String {
     seen
 }
 
-/// Tells a person how a command gets on.
+/// Reports progress of a command.
 pub(super) struct Teller<'a> {
     context: &'a LocalContext,
     started: Instant,
@@ -90,12 +90,12 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// When it last told anything.
+    /// Time of the last report.
     pub(super) fn last(&self) -> Instant {
         self.last
     }
 
-    /// Tells the last line of what was written, unless it told one just now.
+    /// Reports the last line of a chunk, unless the last report was too recent.
     pub(super) fn output(&mut self, chunk: &[u8]) {
         if self.last.elapsed() < PAUSE {
             return;
@@ -148,7 +148,7 @@ mod tests {
         assert!(whole.starts_with(b"firstx") && whole.ends_with(b"xlast"));
         assert!(whole.len() < 2 * KEPT + 100);
         let lost = 40 * 1024 * 1024 + 9 - 2 * KEPT;
-        let note = format!("[… {lost} bytes were not kept]");
+        let note = format!("[… {lost} bytes dropped]");
         assert!(memchr::memmem::find(&whole, note.as_bytes()).is_some());
     }
 }

@@ -1,9 +1,8 @@
-//! The tool `Bash`: one command in a shell, with its output, its status and the folder it ended in.
+//! The `Bash` tool: runs one shell command and returns its output, exit status and working folder.
 //!
-//! Owns what a session's commands have in common: the folder. Each command has a shell of its own, in a session of its
-//! own and without a terminal; its input is empty, and its two outputs come in the order they are written in. It ends
-//! with everything it has started, whether it is done, its time is up or nobody waits any longer. So nothing runs on in
-//! the background, and nothing in the background is waited for.
+//! Only the working folder carries over between commands. Each command gets its own shell, in its own process session,
+//! without a terminal; stdin is empty, and stdout and stderr are interleaved. When it exits, times out or is cancelled,
+//! all processes it started are killed, so nothing stays in the background.
 
 mod capture;
 
@@ -26,31 +25,30 @@ use super::prepare::{arguments, definition, fit, remark};
 use super::{LocalContext, LocalOutput, LocalTool, Shell};
 use crate::message::ToolDefinition;
 
-/// How long a command may take unless it says otherwise, and how long it may ask for.
+/// Default and maximum timeout, in seconds.
 const USUAL_TIMEOUT: u64 = 120;
 const MAX_TIMEOUT: u64 = 3600;
 
-/// How long what is ended may take before it is killed, and after that until it is gone.
+/// Time between terminate and kill, and maximum wait for the processes to be gone.
 const GRACE: Duration = Duration::from_millis(500);
 const ENDING: Duration = Duration::from_secs(10);
 
-/// The system takes no longer argument.
+/// Below the system's limit for a single argument.
 const MAX_COMMAND: usize = 100 * 1024;
 
-/// What is tried where there is no bash on the path, or no path.
+/// Fallbacks if `bash` is not on the PATH.
 const OTHER_SHELLS: [&str; 3] = ["/bin/bash", "sh", "/bin/sh"];
 
-/// How often a person hears of a command that says nothing.
+/// Interval of progress reports while a command is silent.
 const SILENCE: Duration = Duration::from_secs(30);
 
 const DESCRIPTION: &str = "Run a shell command in the workspace. Input is empty and there is no terminal. The working folder is kept for the next command while it is in the workspace. Whatever the command starts ends with it, background processes too. Prefer Read, Grep, Glob, Edit and Write for files.";
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"command":{"type":"string","minLength":1,"description":"Command line for bash"},"timeout":{"type":"integer","minimum":1,"maximum":3600,"description":"Seconds until it is ended; 120 when absent"}},"required":["command"],"additionalProperties":false}"#;
 
-/// The tool.
 pub(super) struct Bash {
     shell: Shell,
-    /// Where the next command starts, if not in the workspace.
+    /// Working folder of the next command; `None`: the workspace.
     folder: Mutex<Option<PathBuf>>,
 }
 
@@ -60,7 +58,6 @@ struct Arguments {
     timeout: Option<u64>,
 }
 
-/// How a command came to its end.
 #[derive(Clone, Copy)]
 enum End {
     ByItself(ProgramEnd),
@@ -84,8 +81,8 @@ impl Bash {
         if arguments.command.contains('\0') {
             return LocalOutput::error("the command has a NUL character in it");
         }
-        let (folder, lost) = self.start_folder(context);
-        // Without it the command runs as well, and its folder is not kept.
+        let (folder, is_lost) = self.start_folder(context);
+        // Without the file the command still runs, but its folder does not carry over.
         let report = NamedTempFile::with_prefix("switchboard-folder-").ok();
         let script = script(report.as_ref().map(NamedTempFile::path));
         let report_file = report.as_ref().map(NamedTempFile::path);
@@ -115,16 +112,17 @@ impl Bash {
             End::ByItself(ProgramEnd::Signalled(signal)) => {
                 remark(&mut text, &format!("ended by signal {signal}"));
             }
-            End::ByItself(ProgramEnd::Unknown) => remark(&mut text, "how it ended is not known"),
+            End::ByItself(ProgramEnd::Unknown) => remark(&mut text, "exit status unknown"),
             End::TimeIsUp => remark(
                 &mut text,
-                &format!(
-                    "not done after {seconds} s, so it was ended; set timeout if it needs longer"
-                ),
+                &format!("killed after {seconds} s; set timeout if it needs longer"),
             ),
         }
-        if lost {
-            remark(&mut text, "ran in the workspace: the folder before is gone");
+        if is_lost {
+            remark(
+                &mut text,
+                "ran in the workspace: the previous folder is gone",
+            );
         }
         let ended_in = report.and_then(|report| ended_in(report.path()));
         if let Some(note) = ended_in.and_then(|ended| self.keep_folder(&ended, &folder, context)) {
@@ -136,35 +134,35 @@ impl Bash {
         }
     }
 
-    /// Where a command starts, and whether that is not where the one before ended, because it is gone.
+    /// The working folder, and whether the previous one was deleted and replaced by the workspace.
     fn start_folder(&self, context: &LocalContext) -> (PathBuf, bool) {
-        let mut kept = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*kept {
+        let mut current = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*current {
             Some(folder) if folder.is_dir() => (folder.clone(), false),
             Some(_) => {
-                *kept = None;
+                *current = None;
                 (context.workspace.clone(), true)
             }
             None => (context.workspace.clone(), false),
         }
     }
 
-    /// Keeps the folder that a command ended in, and tells the model if it is another than before.
+    /// Stores the final working folder; returns a note for the model if it has changed.
     fn keep_folder(&self, ended: &Path, before: &Path, context: &LocalContext) -> Option<String> {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let (workspace, before) = (real(&context.workspace), real(before));
         if ended == before {
             return None;
         }
-        let mut kept = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
         if !ended.starts_with(&workspace) {
-            *kept = None;
+            *current = None;
             let ended = ended.display();
             return Some(format!(
                 "{ended} is outside the workspace; the next command starts in the workspace"
             ));
         }
-        *kept = Some(ended.to_owned()).filter(|ended| *ended != workspace);
+        *current = Some(ended.to_owned()).filter(|ended| *ended != workspace);
         let shown = shown(ended, &workspace);
         Some(format!("working folder: {shown}"))
     }
@@ -180,7 +178,7 @@ impl Bash {
         connector.args = ["-c", script, "bash", command].map(Into::into).to_vec();
         connector.base_env = self.shell.environment.clone();
         connector.inherit_env = true;
-        // Nothing here draws.
+        // There is no terminal to draw on.
         connector.env = vec![("TERM".to_owned(), "dumb".into())];
         connector.cwd = Some(folder.to_owned());
         connector.supervisor = self.shell.supervisor.clone();
@@ -226,7 +224,7 @@ impl LocalTool for Bash {
     }
 }
 
-/// Reads what the command writes until it has ended, one way or another.
+/// Reads the output until the command has exited or was killed.
 async fn follow(
     program: &mut Program,
     deadline: Instant,
@@ -244,7 +242,7 @@ async fn follow(
                     capture.add(chunk);
                     teller.output(chunk);
                 }
-                // It may run on with its outputs closed.
+                // The command may still run with its outputs closed.
                 None => match timeout_at(deadline, program.gone()).await {
                     Ok(end) => return End::ByItself(end),
                     Err(_) => break,
@@ -257,15 +255,15 @@ async fn follow(
     while let Ok(Some(chunk)) = timeout_at(until, program.read()).await {
         capture.add(chunk);
     }
-    // Only what hangs in the system outlasts this.
+    // Only a process stuck in a system call outlasts this.
     let _ = timeout_at(until, program.gone()).await;
     End::TimeIsUp
 }
 
-/// What the shell is told to do with its first argument: one output for both, and a word on where it ended.
+/// Wrapper script: merges both outputs, and writes the final folder to `report`.
 fn script(report: Option<&Path>) -> String {
     let trap = report.and_then(Path::to_str).map(|path| {
-        // Written also where the command has forbidden to overwrite files.
+        // `>|` works even if the command has set `noclobber`.
         let report = format!("pwd -P 2>/dev/null >|{}", quoted(path));
         format!("trap {} EXIT; ", quoted(&report))
     });
@@ -276,9 +274,9 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// The folder that the shell says it ended in. The command could have written anything there.
+/// Reads the final folder. Untrusted: the command may have written anything there.
 fn ended_in(report: &Path) -> Option<PathBuf> {
-    /// No path is longer for the system.
+    /// Maximum path length of the system.
     const LONGEST: u64 = 4096;
 
     let length = fs::metadata(report).ok()?.len();

@@ -1,7 +1,7 @@
-//! The tool `Edit`: one text in place of another, in one file.
+//! The `Edit` tool: replaces text in a file.
 //!
-//! The text must be there exactly, and only once unless all are meant. Where it is not, the answer says why, with what
-//! is there in its place. The line ends of a file stay what they are.
+//! The text must match exactly, and only once unless `replace_all` is set. If it does not match, the error shows the
+//! nearest text. Line endings are preserved.
 
 mod near;
 
@@ -26,20 +26,19 @@ use super::replace::Target;
 use super::{LocalContext, LocalOutput, LocalTool};
 use crate::message::ToolDefinition;
 
-/// The largest file that is edited, and the largest that an edit may make of it.
+/// Maximum size of a file, before and after the edit.
 const MAX_FILE: usize = 16 * 1024 * 1024;
-/// So many of the places where a text is are named.
+/// Maximum number of listed line numbers.
 const MAX_PLACES: usize = 10;
-/// How long two files are compared before the difference is told roughly.
+/// Time limit of a diff; after it the diff is coarser.
 const COMPARING: Duration = Duration::from_millis(200);
-/// How many lines of a difference are shown.
+/// Maximum number of diff lines shown.
 const MAX_DIFFERENCE: usize = 400;
 
 const DESCRIPTION: &str = "Replace text in a file. old_string must be in it exactly, white space included and without the line numbers of Read, and only once unless replace_all is true.";
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"file_path":{"type":"string","description":"Path, absolute or from the workspace"},"old_string":{"type":"string","minLength":1,"description":"Text to replace"},"new_string":{"type":"string","description":"Text to put in its place"},"replace_all":{"type":"boolean","description":"Replace it everywhere"}},"required":["file_path","old_string","new_string"],"additionalProperties":false}"#;
 
-/// The tool.
 pub(super) struct Edit {
     known: Arc<Known>,
     previewed: Previewed,
@@ -54,7 +53,7 @@ struct Arguments {
     replace_all: bool,
 }
 
-/// The arguments that a difference shows.
+/// Arguments covered by the diff of the preview.
 const COVERED: [&str; 3] = ["old_string", "new_string", "replace_all"];
 
 impl Edit {
@@ -125,16 +124,15 @@ impl LocalTool for Edit {
     }
 }
 
-/// What an edit makes of a file.
 struct Change {
     target: Target,
     before: String,
     after: String,
-    /// The lines where something is replaced.
+    /// Lines of the replacements.
     lines: Vec<usize>,
 }
 
-/// What an edit would make of a file, or why it cannot be made.
+/// Computes the edit; the error is the reason for the model.
 fn changed(path: &Path, wanted: &Arguments, cancellation: &Cancellation) -> Result<Change, String> {
     if wanted.old_string.is_empty() {
         return Err("old_string is empty; use Write for a new file".to_owned());
@@ -142,15 +140,15 @@ fn changed(path: &Path, wanted: &Arguments, cancellation: &Cancellation) -> Resu
     if wanted.old_string == wanted.new_string {
         return Err("old_string and new_string are the same".to_owned());
     }
-    // Only to say what is wrong with the path, with names that may be meant.
+    // Only for its error, which suggests similar names.
     drop(super::files::open(path)?);
     let target = Target::at(path)?;
-    let metadata = target.metadata.as_ref().ok_or("there is no such file")?;
+    let metadata = target.metadata.as_ref().ok_or("no such file")?;
     if metadata.len() > MAX_FILE as u64 {
         return Err(format!("it is larger than {MAX_FILE} bytes; use a program"));
     }
     let before = fs::read(path).map_err(|error| error.to_string())?;
-    let before = String::from_utf8(before).map_err(|_| "it is no UTF-8 text; use a program")?;
+    let before = String::from_utf8(before).map_err(|_| "it is not UTF-8 text; use a program")?;
     let (old, new) = with_line_ends(&before, &wanted.old_string, &wanted.new_string);
     let places: Vec<usize> = memmem::find_iter(before.as_bytes(), old.as_bytes()).collect();
     if places.is_empty() {
@@ -159,7 +157,7 @@ fn changed(path: &Path, wanted: &Arguments, cancellation: &Cancellation) -> Resu
     let lines = line_numbers(&before, &places);
     if places.len() > 1 && !wanted.replace_all {
         return Err(format!(
-            "old_string is there {} times, {}; add lines around it until it is there once, or set replace_all",
+            "old_string matches {} times, {}; add surrounding lines until it matches once, or set replace_all",
             places.len(),
             at_lines(&lines),
         ));
@@ -192,11 +190,11 @@ fn edit(
     let change = changed(path, wanted, cancellation)?;
     let metadata = change.target.metadata.as_ref();
     let was_known = metadata.is_some_and(|metadata| known.of(path, metadata) == Knowledge::Current);
-    // It may have changed again while it was read.
+    // The file may have changed while it was read.
     unchanged(path, shown)?;
     let metadata = change.target.write(change.after.as_bytes());
     let metadata = metadata.map_err(|error| error.to_string())?;
-    // Whoever has not seen the rest of it does not know it now.
+    // A partial read does not make the whole file known.
     if was_known {
         known.note(path, &metadata);
     }
@@ -211,7 +209,7 @@ fn edit(
     })
 }
 
-/// Both texts as the file would have them: where all its lines end in CR LF, theirs do.
+/// Converts both texts to CRLF if all lines of the file end in CRLF.
 fn with_line_ends<'a>(
     file: &str,
     old: &'a str,
@@ -226,7 +224,7 @@ fn with_line_ends<'a>(
     (convert(old).into(), convert(new).into())
 }
 
-/// The numbers of the lines at these places, which are in order.
+/// Line numbers of these sorted offsets.
 fn line_numbers(text: &str, places: &[usize]) -> Vec<usize> {
     let mut line = 1;
     let mut counted = 0;
@@ -251,7 +249,7 @@ fn at_lines(lines: &[usize]) -> String {
     format!("{word} {named}{more}")
 }
 
-/// All that would change in a file, as a unified difference.
+/// Unified diff, complete.
 pub(super) fn whole_difference(name: &str, before: &str, after: &str) -> String {
     let difference = TextDiff::configure()
         .timeout(COMPARING)
@@ -260,14 +258,14 @@ pub(super) fn whole_difference(name: &str, before: &str, after: &str) -> String 
     unified.context_radius(3).header(name, name).to_string()
 }
 
-/// What has changed in a file, as a unified difference, for a person.
+/// Unified diff, cut to a maximum length.
 pub(super) fn difference(name: &str, before: &str, after: &str) -> String {
     let unified = whole_difference(name, before, after);
     let mut lines = unified.split_inclusive('\n');
     let mut shown: String = lines.by_ref().take(MAX_DIFFERENCE).collect();
     let left = lines.count();
     if left > 0 {
-        // Writing into a text does not fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(shown, "… {left} more lines");
     }
     shown

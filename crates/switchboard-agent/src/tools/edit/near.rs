@@ -1,4 +1,4 @@
-//! Why a text is not in a file: what is there in its place.
+//! Explains why a text was not found in a file, by showing the nearest match.
 
 use std::fmt::Write as _;
 
@@ -6,35 +6,36 @@ use switchboard::service::Cancellation;
 
 use crate::tools::prepare::first;
 
-/// How alike a line has to be to be taken for the one that was meant.
+/// Minimum similarity of a line.
 const ALIKE: f64 = 0.6;
-/// So many lines are compared, and so much of each.
+/// Maximum number of compared lines, and of characters per line.
 const MAX_LINES: usize = 20_000;
 const MAX_COMPARED: usize = 200;
-/// So many lines are shown.
+/// Maximum number of lines shown.
 const MAX_SHOWN: usize = 20;
 
-/// Says why `wanted` is not in `file`.
 pub(super) fn explain(file: &str, wanted: &str, cancellation: &Cancellation) -> String {
     let lines: Vec<&str> = file.lines().collect();
     let asked: Vec<&str> = wanted.lines().collect();
     if has_line_numbers(&asked) {
-        return "old_string is not there; leave out the line numbers of Read".to_owned();
+        return "old_string not found; leave out the line numbers of Read".to_owned();
     }
     if let Some(start) = same_but_white_space(&lines, &asked) {
         let shown = show(&lines, start, asked.len());
-        return format!("old_string differs from the file in white space only; there is:\n{shown}");
+        return format!(
+            "old_string differs from the file in white space only; the file has:\n{shown}"
+        );
     }
     match nearest(&lines, &asked, cancellation) {
         Some(start) => {
             let shown = show(&lines, start, asked.len());
-            format!("old_string is not there; nearest is:\n{shown}")
+            format!("old_string not found; nearest match:\n{shown}")
         }
-        None => "old_string is not there, nor anything like it; read the file again".to_owned(),
+        None => "old_string not found, nor anything similar; read the file again".to_owned(),
     }
 }
 
-/// Whether each line begins as those of Read do.
+/// Whether each line starts with a line number, as in the output of `Read`.
 fn has_line_numbers(asked: &[&str]) -> bool {
     let has_number = |line: &&str| {
         let digits = line.trim_start().split('\t').next().unwrap_or_default();
@@ -45,7 +46,7 @@ fn has_line_numbers(asked: &[&str]) -> bool {
     !asked.is_empty() && asked.iter().all(has_number)
 }
 
-/// Where lines are that are the same but for white space.
+/// First line of a match that differs only in white space.
 fn same_but_white_space(lines: &[&str], asked: &[&str]) -> Option<usize> {
     let bare = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let asked: Vec<String> = asked.iter().map(|line| bare(line)).collect();
@@ -55,7 +56,7 @@ fn same_but_white_space(lines: &[&str], asked: &[&str]) -> Option<usize> {
     let lines: Vec<String> = lines.iter().map(|line| bare(line)).collect();
     let anchor = asked.iter().position(|line| !line.is_empty())?;
     let wanted = asked.get(anchor)?;
-    // The first line that says something is looked for alone, so that a long text costs no more than a short one.
+    // Search for the first non-blank line alone, so that a long text costs no more than a short one.
     let mut starts = (0..lines.len()).filter(|line| {
         lines.get(*line) == Some(wanted)
             && line
@@ -66,7 +67,7 @@ fn same_but_white_space(lines: &[&str], asked: &[&str]) -> Option<usize> {
     starts.next().map(|line| line - anchor)
 }
 
-/// Where the line is that is most like the longest one, as the place where the text would begin.
+/// Start of the text if the line most similar to its longest line is aligned with it.
 fn nearest(lines: &[&str], asked: &[&str], cancellation: &Cancellation) -> Option<usize> {
     let (anchor, wanted) = asked
         .iter()
@@ -82,7 +83,7 @@ fn nearest(lines: &[&str], asked: &[&str], cancellation: &Cancellation) -> Optio
             return None;
         }
         let line = first(line.trim(), MAX_COMPARED);
-        // Lines of very different lengths are not alike, whatever is in them.
+        // Lines of very different lengths cannot be similar.
         if line.len() * 2 < wanted.len() || wanted.len() * 2 < line.len() {
             continue;
         }
@@ -99,7 +100,7 @@ fn show(lines: &[&str], start: usize, count: usize) -> String {
     let window = lines.iter().enumerate().skip(start);
     for (index, line) in window.take(count.clamp(1, MAX_SHOWN)) {
         let line = first(line, MAX_COMPARED);
-        // Writing into a text does not fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(shown, "{}\t{line}", index + 1);
     }
     shown.truncate(shown.trim_end().len());

@@ -54,12 +54,16 @@ pub(crate) fn server_text(server: &Server, shadows: &Shadows<'_>, home: &Path) -
     for lost in shadows.by(server) {
         let (verb, reason) = match lost.reason {
             // It has higher precedence but is not trusted; the reason refers to another untrusted entry of that name.
-            ShadowReason::SameName(_) if lost.origin.scope() > server.scope() => {
-                ("ignores", "not trusted, so it replaces nothing")
-            }
+            ShadowReason::SameName(_) if lost.origin.scope() > server.scope() => (
+                "ignores",
+                "not trusted, so it does not override other entries",
+            ),
             ShadowReason::SameName(_) => ("shadows", "the same name"),
             ShadowReason::SameEndpoint { .. } => ("shadows", "the same endpoint"),
-            ShadowReason::Untrusted(_) => ("ignores", "not trusted, so it replaces nothing"),
+            ShadowReason::Untrusted(_) => (
+                "ignores",
+                "not trusted, so it does not override other entries",
+            ),
         };
         let _ = writeln!(
             text,

@@ -1,4 +1,4 @@
-//! Where the blocks, attributes and objects of an HCL file stand.
+//! Positions of blocks, attributes and objects in an HCL file.
 
 use std::ops::Range;
 
@@ -9,12 +9,12 @@ use hcl_edit::structure::{self, BlockLabel, Structure};
 use crate::edit::braces::{Braces, Entry, Place};
 use crate::format::{protect_templates, restore_templates};
 
-/// What stands between the braces of a block, or in the file as a whole.
+/// Contents of a block, or of the file.
 #[derive(Debug, Clone)]
 pub(super) struct Body {
-    /// Just after the opening brace.
+    /// Offset after the opening brace.
     pub(super) open: usize,
-    /// The closing brace.
+    /// Offset of the closing brace.
     pub(super) close: usize,
     pub(super) items: Vec<Item>,
 }
@@ -30,13 +30,13 @@ pub(super) struct Block {
     pub(super) range: Range<usize>,
     pub(super) name: String,
     pub(super) labels: Vec<String>,
-    /// The text of its attribute `name`, which names a server when there is no label.
+    /// Value of the `name` attribute, which names a server without a label.
     pub(super) given_name: Option<String>,
     pub(super) body: Body,
 }
 
 impl Body {
-    /// Reads the layout of a text that is known to be valid HCL.
+    /// Parses a text that is known to be valid HCL.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let body: structure::Body = protect_templates(text).parse().ok()?;
         Some(Self {
@@ -68,7 +68,6 @@ impl Body {
         self.blocks().filter(|block| block.name == name).collect()
     }
 
-    /// Whether the key stands here as an attribute or as a block.
     pub(super) fn has(&self, key: &str) -> bool {
         self.items.iter().any(|item| item.key() == key)
     }
@@ -135,7 +134,7 @@ fn given_name(body: &structure::Body) -> Option<String> {
     }
 }
 
-/// Just after the opening brace of a block whose name and labels end at `head`.
+/// Offset after the opening brace of a block whose name and labels end at `head`.
 fn after_brace(text: &str, head: usize) -> usize {
     let rest = text.get(head..).unwrap_or_default();
     let mut at = 0;

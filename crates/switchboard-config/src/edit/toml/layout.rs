@@ -1,4 +1,4 @@
-//! Where the sections, statements and inline tables of a TOML file stand.
+//! Positions of sections, statements and inline tables in a TOML file.
 
 use std::ops::Range;
 
@@ -7,24 +7,23 @@ use toml_parser::{Raw, Source};
 
 use crate::edit::braces::{Braces, Entry, Place};
 
-/// How deep the parser that read the file goes.
+/// Maximum depth of the parser that read the file.
 const DEPTH: u32 = 80;
 
-/// A file as its sections, in order. The first one, without a header, is the root.
+/// Sections in order. The first, without a header, is the root.
 pub(super) struct Sections(Vec<Section>);
 
-/// A header and the statements below it.
 #[derive(Default)]
 pub(super) struct Section {
     pub(super) header: Option<Range<usize>>,
     pub(super) path: Vec<String>,
-    /// Whether the header is in double brackets.
+    /// Whether the header has double brackets.
     pub(super) is_element: bool,
     pub(super) entries: Vec<Entry>,
 }
 
 impl Sections {
-    /// Reads the layout of a text that is known to be valid TOML.
+    /// Parses a text that is known to be valid TOML.
     pub(super) fn parse(text: &str) -> Self {
         let source = Source::new(text);
         let tokens = source.lex().into_vec();
@@ -55,7 +54,7 @@ impl Sections {
             .unwrap_or_default()
     }
 
-    /// The sections that make up each element of an array of tables.
+    /// Sections of each element of an array of tables.
     pub(super) fn elements(&self, path: &[&str]) -> Vec<Range<usize>> {
         let mut elements: Vec<Range<usize>> = Vec::new();
         for (index, section) in self.iter() {
@@ -76,13 +75,13 @@ impl Section {
         self.path.len() >= path.len() && self.path.iter().zip(path).all(|(l, r)| l == r)
     }
 
-    /// Whether a statement of this section is the key of that path, or a part of it.
+    /// Whether a statement of this section defines the path, or a part of it.
     pub(super) fn entry_is_under(&self, entry: &Entry, path: &[&str]) -> bool {
         let whole = || self.path.iter().chain(&entry.path);
         whole().count() >= path.len() && whole().zip(path).all(|(l, r)| l == r)
     }
 
-    /// How many keys a statement of this section has from the root, when the path leads to or through it.
+    /// Number of keys of a statement, counted from the root, if the path leads to or through it.
     pub(super) fn entry_leads_to(&self, entry: &Entry, path: &[&str]) -> Option<usize> {
         let length = self.path.len() + entry.path.len();
         let leads = length <= path.len() && self.entry_is_under(entry, path.get(..length)?);
@@ -127,7 +126,6 @@ impl Reader<'_> {
         Sections(sections)
     }
 
-    /// The value that comes next.
     fn value(&mut self) -> Option<Place> {
         while let Some(event) = self.events.next() {
             let span = event.span();
@@ -141,7 +139,7 @@ impl Reader<'_> {
         None
     }
 
-    /// The rest of an array, whose inside is of no interest.
+    /// Skips the rest of an array.
     fn array(&mut self, start: usize) -> Option<Range<usize>> {
         let mut depth = 1;
         for event in self.events.by_ref() {
@@ -185,7 +183,6 @@ impl Reader<'_> {
     }
 }
 
-/// A key of one or more parts.
 #[derive(Default)]
 struct Key {
     path: Vec<String>,

@@ -1,4 +1,4 @@
-//! Agents for the terminal: Codex, Gemini CLI, opencode, goose, Crush, Amazon Q.
+//! Formats of terminal agents: Codex, Gemini CLI, opencode, goose, Crush, Amazon Q.
 
 use super::super::Tool;
 use super::super::dialect::{Dialect, Meaning, OAuthKey, OAuthSetting, Unit};
@@ -77,7 +77,7 @@ pub(super) const GEMINI: Dialect = Dialect {
         key("args", Meaning::Args),
         key("env", Meaning::Env),
         key("cwd", Meaning::Cwd),
-        // The older key wins where both stand, as in the tool itself.
+        // The older key takes precedence, as in the tool itself.
         read("httpUrl", Meaning::Url(Some(Transport::Http))),
         key("url", URL),
         key("headers", Meaning::Headers),

@@ -1,4 +1,4 @@
-//! Editors and their extensions: VS Code, Cursor, Zed, Windsurf, Kiro, Continue.
+//! Formats of editors and their extensions: VS Code, Cursor, Zed, Windsurf, Kiro, Continue.
 
 use super::super::Tool;
 use super::super::dialect::{Dialect, Meaning, OAuthSetting, Unit};
@@ -213,7 +213,7 @@ pub(super) const CONTINUE_JSON: Dialect = Dialect {
         key("headers", Meaning::Headers),
         read("envFile", ENV_FILE),
     ],
-    // Continue turns these into references to its secrets when it reads such a file.
+    // Continue converts these to references to its secrets when it reads such a file.
     style: Style::Braces { project: None },
     ..CLAUDE_CODE
 };

@@ -1,4 +1,4 @@
-//! The tools' formats, one table each, from the tools' own documentation.
+//! Formats of the supported tools, one table each, based on the tools' documentation.
 
 mod agents;
 mod editors;
@@ -13,7 +13,7 @@ use crate::entry::Transport;
 use crate::format::Format;
 use crate::tree::{Node, Value};
 
-/// The format of a tool; the tree of an existing file decides where a tool has several.
+/// The format of a tool; if it has several, the existing file decides.
 pub(super) fn dialect(tool: Tool, root: Option<&Node<'_>>) -> &'static Dialect {
     match tool {
         Tool::ClaudeCode => &CLAUDE_CODE,
@@ -37,14 +37,14 @@ pub(super) fn dialect(tool: Tool, root: Option<&Node<'_>>) -> &'static Dialect {
     }
 }
 
-/// A VS Code `settings.json` keeps its servers inside of `mcp`.
+/// A VS Code `settings.json` has its servers in `mcp`.
 fn is_editor_settings(root: &Node<'_>) -> bool {
     root.get("servers").is_none() && root.get("mcp").is_some_and(|mcp| mcp.as_table().is_some())
 }
 
-/// opencode's first version has its servers directly in `mcp`; the second has them in `mcp.servers`. A server
-/// of the first version may be called `servers`, and then has a type that is a text. The first is the one that
-/// every release reads and that `opencode mcp add` writes, so it is the one for a file that has neither.
+/// opencode's first format has its servers directly in `mcp`, the second in `mcp.servers`. A server of the first format
+/// may be named `servers`, and then has a `type` that is a text. New files use the first, which every release reads and
+/// `opencode mcp add` writes.
 fn is_second_opencode(root: &Node<'_>) -> bool {
     let Some(members) = root.get("mcp").and_then(Node::as_table) else {
         return false;
@@ -62,7 +62,7 @@ fn is_second_opencode(root: &Node<'_>) -> bool {
             .all(|member| is_settings(&member.key) && !is_server(&member.value))
 }
 
-/// Continue's JSON files are those of other tools: a table of servers.
+/// Continue's JSON files use the format of other tools: a table of servers.
 fn is_continue_json(root: &Node<'_>) -> bool {
     root.get("mcpServers")
         .is_some_and(|servers| servers.as_table().is_some())
@@ -76,7 +76,7 @@ const fn key(name: &'static str, meaning: Meaning) -> Key {
     }
 }
 
-/// A key that is understood but not written.
+/// A key that is read but not written.
 const fn read(name: &'static str, meaning: Meaning) -> Key {
     Key {
         name,
@@ -182,7 +182,7 @@ const LM_STUDIO: Dialect = Dialect {
     ..CLAUDE_CODE
 };
 
-/// Whether a value says nothing: an absent, false or empty one.
+/// Whether a value is absent, false or empty.
 pub(super) fn says_nothing(node: &Node<'_>) -> bool {
     match &node.value {
         Value::Null | Value::Bool(false) => true,

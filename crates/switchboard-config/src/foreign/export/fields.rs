@@ -1,4 +1,4 @@
-//! The values of single keys, in the tool's syntax and units.
+//! Exports individual fields, in the tool's syntax and units.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -48,8 +48,8 @@ impl<'w> Writer<'w> {
         filled_table(pairs.map(value).collect())
     }
 
-    /// The variables of the program. Names that are passed on become variables that hold themselves, where
-    /// the tool has no key for names but expands variables.
+    /// Environment variables. Passed-on names become `NAME=${NAME}` if the tool has no key for names but expands
+    /// variables.
     pub(super) fn env(&mut self) -> Option<Node<'static>> {
         let entry = self.entry;
         let passed = self.passed_on();
@@ -72,7 +72,7 @@ impl<'w> Writer<'w> {
         self.map(Field::Env, pairs.iter())
     }
 
-    /// The headers that are written with their values, and not by the variables that hold them.
+    /// Headers with literal values, as opposed to those given by variable names.
     pub(super) fn headers(&mut self) -> Option<Node<'static>> {
         let by_variable = self.writes(Meaning::EnvHeaders);
         let bearer = self.bearer_header();
@@ -87,8 +87,7 @@ impl<'w> Writer<'w> {
         self.map(Field::Headers, pairs.iter())
     }
 
-    /// A bearer token as the header that carries it, where the tool has no key for the variable's name but
-    /// expands variables in headers.
+    /// A bearer token as a header, if the tool has no key for the variable but expands variables in headers.
     fn header_of_bearer(&mut self) -> Option<(String, Secret)> {
         let variable = self.entry.bearer_token_env_var.as_ref()?;
         let expands = self.dialect.style_of(Field::Headers) != Style::Literal;
@@ -105,7 +104,7 @@ impl<'w> Writer<'w> {
         Some(("Authorization".to_owned(), Secret::new(value)))
     }
 
-    /// The variable of an `Authorization: Bearer ${VAR}`, where the tool has a key for just that.
+    /// The variable of `Authorization: Bearer ${VAR}`, if the tool has a key for it.
     pub(super) fn bearer_header(&self) -> Option<String> {
         if !self.writes(Meaning::BearerVariable) || self.entry.bearer_token_env_var.is_some() {
             return None;
@@ -127,7 +126,7 @@ impl<'w> Writer<'w> {
         }
     }
 
-    /// Variables of `env` that only pass on one of the same name, where the tool has a key for just that.
+    /// Variables of `env` that only pass on one of the same name, if the tool has a key for that.
     pub(super) fn passed_on(&self) -> Vec<&'w str> {
         if !self.writes(Meaning::EnvNames) && !self.writes(Meaning::EnvOrHeaderNames) {
             return Vec::new();
@@ -143,7 +142,7 @@ impl<'w> Writer<'w> {
             .collect()
     }
 
-    /// goose wants to know which variables it has to look up for the headers.
+    /// goose requires a list of the variables used in headers.
     pub(super) fn header_variables(&mut self) -> Option<Node<'static>> {
         let mut names: Vec<String> = Vec::new();
         let bearer = self.header_of_bearer();
@@ -170,7 +169,7 @@ impl<'w> Writer<'w> {
     ) -> Option<Node<'static>> {
         self.covered.insert(field);
         let duration = duration?;
-        // Where a tool counts in whole numbers, a shorter deadline would be the greater surprise.
+        // Round up: a shorter deadline would be the greater surprise.
         let whole = |number: u128, is_exact: bool, this: &mut Self| {
             if !is_exact {
                 let message = format!("`{}` is rounded up to a whole number", field.name());
@@ -200,7 +199,7 @@ impl<'w> Writer<'w> {
         if !self.covered_oauth.insert(field) {
             return None;
         }
-        // The variable that holds the secret is as good as the secret, where variables are expanded.
+        // If the tool expands variables, a reference can replace the secret.
         let secret_variable = oauth
             .client_secret_env_var
             .as_deref()
@@ -266,7 +265,7 @@ impl<'w> Writer<'w> {
         filled_table(tools)
     }
 
-    /// A text in the tool's syntax of variables.
+    /// Renders a text in the tool's variable syntax.
     pub(super) fn rendered(&mut self, field: Field, key: &str, text: &str) -> Node<'static> {
         let style = self.dialect.style_of(field);
         let pieces = parse(Style::Ours, text);
@@ -285,7 +284,7 @@ impl<'w> Writer<'w> {
         Node::detached(render(style, &pieces))
     }
 
-    /// VS Code has no default for a variable, but it has inputs with defaults, which it asks for once.
+    /// VS Code has no defaults for variables, but it has inputs with defaults, which it prompts for once.
     pub(super) fn with_inputs(&mut self, pieces: &[Piece], style: Style) -> Option<String> {
         let mut text = String::new();
         let mut inputs: Vec<(String, Node<'static>)> = Vec::new();
@@ -317,7 +316,7 @@ impl<'w> Writer<'w> {
             ]);
             let mut known = self.shared.inputs.iter().chain(&inputs);
             match known.find(|(id, _)| id == name) {
-                // One input has one default.
+                // An input has only one default.
                 Some((_, other)) if *other != input => return None,
                 Some(_) => {}
                 None => inputs.push((name.clone(), input)),
@@ -330,7 +329,7 @@ impl<'w> Writer<'w> {
     }
 }
 
-/// The name of the variable that a value is, when it is nothing else.
+/// The variable name, if the value is a single variable.
 pub(super) fn only_variable(value: &Secret) -> Option<String> {
     match parse(Style::Ours, value.expose()).as_slice() {
         [
@@ -343,7 +342,7 @@ pub(super) fn only_variable(value: &Secret) -> Option<String> {
     }
 }
 
-/// The reference to a variable, in our own syntax.
+/// A reference in our own syntax.
 fn variable_text(name: &str) -> Secret {
     let piece = Piece::Variable {
         name: name.to_owned(),
@@ -352,7 +351,7 @@ fn variable_text(name: &str) -> Secret {
     Secret::new(render(Style::Ours, &[piece]))
 }
 
-/// Whether an input of that name becomes a variable of that name again.
+/// Whether an input of that name is imported as a variable of the same name.
 fn is_input_name(name: &str) -> bool {
     is_name(name) && !name.bytes().any(|byte| byte.is_ascii_lowercase())
 }

@@ -1,4 +1,4 @@
-//! Writes servers the way another tool wants them.
+//! Exports servers to the format of another tool.
 
 mod fields;
 mod writer;
@@ -13,29 +13,29 @@ use crate::entry::ServerEntry;
 use crate::format::Format;
 use crate::tree::{Member, Node, Span, Value};
 
-/// Servers as another tool writes them.
+/// Servers in the format of another tool.
 #[derive(Debug)]
 pub struct Exported {
-    /// How the tool's file is written.
+    /// Format of the tool's file.
     pub format: Format,
-    /// The keys that lead to the table or list of servers.
+    /// Path of the table or list of servers.
     pub container: &'static [&'static str],
-    /// Whether that is a list, whose elements carry their names, and not a table.
+    /// Whether the container is a list of elements with names, instead of a table.
     pub is_list: bool,
-    /// Each server's name and what stands behind it.
+    /// Server names with their entries.
     pub entries: Vec<(String, Node<'static>)>,
-    /// What the entries need elsewhere in the file: lists, by the keys that lead to them.
+    /// Lists that the entries need elsewhere in the file, by path.
     pub extra: Vec<(Vec<&'static str>, Node<'static>)>,
     /// What the tool cannot express, by server and field.
     pub notes: Vec<Diagnostic>,
     head: &'static [(&'static str, &'static str)],
 }
 
-/// Writes servers for a tool. A server that the tool cannot run, or could not keep disabled, is left out;
-/// `notes` say so, and name every field that is lost.
+/// Exports servers to a tool. Servers that the tool cannot run, or cannot keep disabled, are left out; `notes` lists
+/// them and every lost field.
 ///
-/// `beside` is the tree of the file the servers will go into, if there is one: some tools have several formats,
-/// and a file must not mix them.
+/// `beside` is the tree of the file that will contain the servers, if it exists: some tools have several formats, and a
+/// file must not mix them.
 pub fn export(tool: Tool, servers: &[(&str, &ServerEntry)], beside: Option<&Node<'_>>) -> Exported {
     let dialect = dialect(tool, beside);
     let mut exported = Exported {
@@ -83,7 +83,7 @@ pub fn export(tool: Tool, servers: &[(&str, &ServerEntry)], beside: Option<&Node
 }
 
 impl Exported {
-    /// A whole file with nothing but these servers.
+    /// A new file with only these servers.
     pub fn to_text(&self) -> String {
         let mut root = Node::table(
             self.head
@@ -112,7 +112,7 @@ impl Exported {
     }
 }
 
-/// Puts a node at the end of a path of keys, making the tables on the way.
+/// Inserts a node at a path, creating missing tables.
 fn insert(root: &mut Node<'static>, path: &[&'static str], node: Node<'static>) {
     let Some((last, way)) = path.split_last() else {
         return;

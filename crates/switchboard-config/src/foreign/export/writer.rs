@@ -1,4 +1,4 @@
-//! One server in the words of a tool: which key gets what, and what no key takes.
+//! Exports one server: maps fields to keys, and notes fields without a key.
 
 use std::collections::HashSet;
 
@@ -9,16 +9,15 @@ use crate::diagnostic::{Diagnostic, Place};
 use crate::entry::{Field, ServerEntry, Transport};
 use crate::tree::{Node, Value};
 
-/// What all servers of an export share.
+/// State shared by all servers of an export.
 #[derive(Default)]
 pub(super) struct Shared {
-    /// What VS Code asks for.
+    /// Inputs that VS Code prompts for.
     pub(super) inputs: Vec<(String, Node<'static>)>,
-    /// The servers that Gemini keeps disabled.
+    /// Servers that Gemini keeps disabled.
     pub(super) excluded: Vec<String>,
 }
 
-/// Writes one server.
 pub(super) struct Writer<'w> {
     pub(super) dialect: &'static Dialect,
     pub(super) name: &'w str,
@@ -48,7 +47,7 @@ impl<'w> Writer<'w> {
         }
     }
 
-    /// The server as the tool writes it, or nothing when the tool cannot have it.
+    /// Exports the server; `None` if the tool does not support it.
     pub(super) fn write(&mut self) -> Option<Node<'static>> {
         let transport = self.transport()?;
         if self.entry.enabled == Some(false) && !self.can_disable() {
@@ -71,12 +70,12 @@ impl<'w> Writer<'w> {
         Some(Node::table(members))
     }
 
-    /// The transport to write, if the tool has it.
+    /// The transport, if the tool supports it.
     fn transport(&mut self) -> Option<Transport> {
         let Some(transport) = self.entry.effective_transport() else {
             self.note(
                 "left-out",
-                "it has neither a program nor an address, so it is left out",
+                "it has neither `command` nor `url`, so it is left out",
                 "complete the entry",
             );
             return None;
@@ -93,10 +92,7 @@ impl<'w> Writer<'w> {
             Transport::Http if has_url(None) && !states_words => Some(transport),
             _ if has_url(Some(transport)) => Some(transport),
             Transport::Sse if takes_urls => {
-                let message = format!(
-                    "{} cannot be told that the transport is sse",
-                    self.dialect.tool
-                );
+                let message = format!("{} cannot express the transport sse", self.dialect.tool);
                 self.note("not-expressible", message, "check that it connects");
                 Some(Transport::Http)
             }
@@ -122,7 +118,7 @@ impl<'w> Writer<'w> {
             })
     }
 
-    /// What stands behind one key, if anything.
+    /// The value of one key, if any.
     fn value(&mut self, key: &Key, transport: Transport) -> Option<Node<'static>> {
         let entry = self.entry;
         let is_remote = !transport.is_local();
@@ -215,7 +211,7 @@ impl<'w> Writer<'w> {
                 );
                 let call =
                     self.deadline(Field::ToolTimeout, entry.tool_timeout, Unit::Milliseconds);
-                // Listing tools and calling one have deadlines of their own, which are one here.
+                // The tool has separate deadlines for listing and calling tools; we have one.
                 let members = [
                     ("startup", startup),
                     ("catalog", call.clone()),
@@ -237,7 +233,7 @@ impl<'w> Writer<'w> {
         }
     }
 
-    /// Notes every field that no key took.
+    /// Notes every field without a key.
     fn uncovered(&mut self) {
         let entry = self.entry;
         if entry.enabled == Some(false) && self.dialect.tool == Tool::Gemini {
@@ -289,7 +285,7 @@ impl<'w> Writer<'w> {
     }
 }
 
-/// The word for a transport, if the key states transports and has one.
+/// The tool's word for a transport, if this key has one.
 fn word(key: &Key, transport: Transport) -> Option<&'static str> {
     match key.meaning {
         Meaning::Transport(words) => words

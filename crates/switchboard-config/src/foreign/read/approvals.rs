@@ -1,4 +1,4 @@
-//! Approvals found in an entry: never taken over, always reported with the rule that would do the same.
+//! Approvals in imported entries: never imported, always reported with the equivalent rule.
 
 use super::super::dialects::says_nothing;
 use super::{Draft, EntryReader, at, member, text};
@@ -6,14 +6,14 @@ use crate::entry::Field;
 use crate::tree::{Member, Node, Span, Value};
 
 impl EntryReader<'_, '_, '_> {
-    /// Codex states per tool whether a call is asked about. Being stricter needs nobody's approval.
+    /// Codex states per tool whether calls need consent. Stricter modes are imported, as they need no approval.
     pub(super) fn tool_approvals(&mut self, key: &str, node: &Node<'_>, draft: &mut Draft) {
         let mut tools = Vec::new();
         for tool in self.reader.table(key, node).unwrap_or_default() {
             let path = format!("{key}.{}", tool.key);
             for setting in self.reader.table(&path, &tool.value).unwrap_or_default() {
                 match (setting.key.as_ref(), setting.value.as_str()) {
-                    // Asking before every call is stricter than asking before those that write.
+                    // Asking before every call is stricter than asking before writes.
                     ("approval_mode", Some("prompt" | "writes")) => {
                         let ask = member(
                             "permission",
@@ -50,7 +50,7 @@ impl EntryReader<'_, '_, '_> {
         }
     }
 
-    /// Reports an approval, unless it approves nothing.
+    /// Reports an approval, unless it is empty.
     pub(super) fn approval(&mut self, key: &str, member: &Member<'_>) {
         if says_nothing(&member.value) {
             return;

@@ -1,7 +1,7 @@
-//! Reads one server of another tool into a table of our own keys.
+//! Converts one server of another tool into a table of our own keys.
 //!
-//! Values keep the places they came from, so that the decoder of our own files can check the result and point
-//! into the foreign file. What has no counterpart is reported here, by the name the tool gives it.
+//! Values keep their positions, so that the decoder of our own files can check the result and point into the foreign
+//! file. Settings without a counterpart are reported here, under the tool's own name.
 
 mod approvals;
 mod texts;
@@ -17,18 +17,18 @@ use super::variables::Names;
 use crate::entry::{Field, Reader, Transport};
 use crate::tree::{Member, Node, Span, Value};
 
-/// A value that the tool asks its user for.
+/// A value that the tool prompts for.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Input {
-    /// The variable that takes its place.
+    /// Variable that replaces it.
     pub(super) variable: String,
     pub(super) default: Option<String>,
 }
 
-/// What the tool asks for, by the names it gives the questions.
+/// Inputs by id.
 pub(super) type Inputs = HashMap<String, Input>;
 
-/// An entry in our own keys, on its way to the decoder.
+/// A converted entry, before decoding.
 #[derive(Default)]
 pub(super) struct Draft {
     members: Vec<Member<'static>>,
@@ -39,7 +39,6 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// The table, ready for the decoder.
     pub(super) fn into_node(mut self, span: Span) -> Node<'static> {
         if let Some(transport) = self.stated.or(self.implied) {
             let transport = text(transport.name(), span);
@@ -54,7 +53,6 @@ impl Draft {
         at(span, Value::Table(self.members))
     }
 
-    /// Whether there is a program or an address.
     pub(super) fn has_endpoint(&self) -> bool {
         self.find(Field::Command).is_some() || self.find(Field::Url).is_some()
     }
@@ -69,7 +67,7 @@ impl Draft {
         self.members.push(member(field.name(), node.span, node));
     }
 
-    /// Takes a header out that something else states as well and wins.
+    /// Removes a header that another setting overrides.
     fn drop_header(&mut self, name: &str) {
         let headers = self.find(Field::Headers);
         let headers = headers.and_then(|at| self.members.get_mut(at));
@@ -78,7 +76,7 @@ impl Draft {
         }
     }
 
-    /// Adds to a table or a list that is there, or makes it.
+    /// Extends an existing table or list, or creates it.
     fn extend(&mut self, field: Field, node: Node<'static>) {
         let existing = self.find(field).and_then(|at| self.members.get_mut(at));
         match (existing.map(|member| &mut member.value.value), node.value) {
@@ -89,15 +87,15 @@ impl Draft {
     }
 }
 
-/// Reads the entries of one container.
+/// Converts the entries of one container.
 pub(super) struct EntryReader<'r, 'f, 'd> {
     pub(super) dialect: &'static Dialect,
     pub(super) reader: &'r mut Reader<'f, 'd>,
     pub(super) inputs: &'r Inputs,
     pub(super) server: &'r str,
-    /// Variables whose values the entry itself states, for the tools that put them into headers.
+    /// Variables with values stated in the entry, for tools that insert them into headers.
     known: HashMap<String, String>,
-    /// The stand-ins of the entry.
+    /// Names of placeholder variables in the entry.
     stand_ins: Names,
 }
 
@@ -119,7 +117,6 @@ impl<'r, 'f, 'd> EntryReader<'r, 'f, 'd> {
         }
     }
 
-    /// Reads every member of an entry.
     pub(super) fn read(&mut self, members: &[Member<'_>]) -> Draft {
         let mut draft = Draft::default();
         let is_remote = self.header_variables(members);
@@ -128,7 +125,7 @@ impl<'r, 'f, 'd> EntryReader<'r, 'f, 'd> {
             let Some(member) = members.iter().find(|member| member.key == key.name) else {
                 continue;
             };
-            // A null is how JSON and YAML leave a key out.
+            // In JSON and YAML, null means absent.
             if matches!(member.value.value, Value::Null) {
                 continue;
             }
@@ -159,7 +156,7 @@ impl<'r, 'f, 'd> EntryReader<'r, 'f, 'd> {
         draft
     }
 
-    /// goose puts the variables that a remote entry states into its headers. Whether this is such an entry.
+    /// goose inserts the variables of a remote entry into its headers. Returns whether this is such an entry.
     fn header_variables(&mut self, members: &[Member<'_>]) -> bool {
         let has = |meaning: fn(Meaning) -> bool| {
             self.dialect
@@ -266,7 +263,7 @@ impl<'r, 'f, 'd> EntryReader<'r, 'f, 'd> {
     }
 
     fn put_list(&mut self, field: Field, key: &str, node: &Node<'_>, draft: &mut Draft) {
-        // The check of the whole list reports what is no text.
+        // The check of the whole list reports elements that are not texts.
         if self.reader.texts(key, node).is_none() {
             return;
         }
@@ -345,7 +342,7 @@ impl<'r, 'f, 'd> EntryReader<'r, 'f, 'd> {
     }
 }
 
-/// The deadlines of a table: `startup`, and `execution` or `request` for a call. One number is that of a call.
+/// Deadlines in a table: `startup`, and `execution` or `request` for a call. A single number is a call deadline.
 pub(super) fn deadlines<'n, 'a>(node: &'n Node<'a>) -> Vec<(Field, &'n Node<'a>)> {
     if node.as_table().is_none() {
         return vec![(Field::ToolTimeout, node)];
@@ -358,7 +355,7 @@ pub(super) fn deadlines<'n, 'a>(node: &'n Node<'a>) -> Vec<(Field, &'n Node<'a>)
         .collect()
 }
 
-/// A number of seconds as a person writes it.
+/// Seconds, without a fraction if whole.
 pub(super) fn seconds(duration: Duration) -> Node<'static> {
     match (duration.subsec_nanos(), i64::try_from(duration.as_secs())) {
         (0, Ok(whole)) => Node::detached(whole),
@@ -366,7 +363,7 @@ pub(super) fn seconds(duration: Duration) -> Node<'static> {
     }
 }
 
-/// The field of a key that stands at most once, whatever its name.
+/// The field of a key that may occur only once.
 fn single_field(meaning: Meaning) -> Option<Field> {
     match meaning {
         Meaning::Url(_) => Some(Field::Url),

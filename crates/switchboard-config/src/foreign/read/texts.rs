@@ -1,4 +1,4 @@
-//! Texts, from the tool's syntax of variables into ours.
+//! Converts texts from the tool's variable syntax into ours.
 
 use super::super::variables::{
     Foreign, Piece, Style, is_exact, merged, parse, render, variable_name,
@@ -8,7 +8,7 @@ use crate::entry::Field;
 use crate::tree::{Node, Span};
 
 impl EntryReader<'_, '_, '_> {
-    /// A text in our own syntax of variables.
+    /// Converts a text to our own variable syntax.
     pub(super) fn translated(
         &mut self,
         field: Field,
@@ -34,7 +34,7 @@ impl EntryReader<'_, '_, '_> {
                         .any(|piece| !matches!(piece, Piece::Text(_))) =>
                 {
                     let message = format!(
-                        "`{key}` looks like a variable, which {} does not expand there; it is kept as text",
+                        "`{key}` looks like a variable, which {} does not expand there; it stays literal text",
                         self.dialect.tool
                     );
                     self.reader.warning(
@@ -60,8 +60,8 @@ impl EntryReader<'_, '_, '_> {
         Some(text(render(Style::Ours, &pieces), node.span))
     }
 
-    /// A variable in place of something that only the tool can work out. As long as it is not set, the server
-    /// is disabled with that reason.
+    /// A placeholder variable for a value that only the tool can compute. Until it is set, the server is disabled for
+    /// that reason.
     fn stand_in(&mut self, key: &str, span: Span, what: &Foreign) -> Piece {
         let tool = self.dialect.tool;
         if let Foreign::Input(id) = what {
@@ -70,7 +70,7 @@ impl EntryReader<'_, '_, '_> {
             let default = input.and_then(|input| input.default.clone());
             let default = default.map(|default| merged(vec![Piece::Text(default)]));
             let message = format!(
-                "`{key}` is asked for by {tool} as \"{id}\"; here it is the variable {name}"
+                "`{key}` is prompted for by {tool} as \"{id}\"; here it is the variable {name}"
             );
             self.reader.warning(
                 "stand-in",

@@ -1,4 +1,4 @@
-//! The values that take more than one step: commands, lists of names, headers, OAuth settings.
+//! Converts composite values: commands, lists of names, headers, OAuth settings.
 
 use super::super::dialect::{OAuthKey, OAuthSetting, Unit};
 use super::super::variables::{Piece, Style, is_name, render};
@@ -90,7 +90,7 @@ impl EntryReader<'_, '_, '_> {
 
     pub(super) fn names(&mut self, key: &str, node: &Node<'_>, draft: &mut Draft) {
         let Some(elements) = node.as_array() else {
-            // The check of a list reports what this is instead.
+            // The check of a list reports the actual type.
             self.reader.texts(key, node);
             return;
         };
@@ -195,7 +195,7 @@ impl EntryReader<'_, '_, '_> {
         };
         let expands = self.dialect.style_of(Field::HeadersHelper) != Style::Literal;
         let words = if needs_shell(&line, expands) {
-            // The tool hands the line to a shell; ours does so only when the words say it.
+            // The tool runs the line in a shell; we do so only if it uses shell syntax.
             Some(vec!["sh".to_owned(), "-c".to_owned(), line])
         } else {
             crate::words::split(&line)
@@ -290,7 +290,7 @@ impl EntryReader<'_, '_, '_> {
     }
 }
 
-/// Whether a line means something else to a shell than its words. The tool itself may expand `${VAR}` before.
+/// Whether a line uses shell syntax. The tool itself may expand `${VAR}` first.
 fn needs_shell(line: &str, expands: bool) -> bool {
     let mut quote = None;
     let mut characters = line.chars().peekable();

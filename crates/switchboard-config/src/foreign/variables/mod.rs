@@ -1,7 +1,7 @@
-//! How each tool writes variables inside a text, and the way between its syntax and ours.
+//! Variable syntax of other tools, and its conversion to and from ours.
 //!
-//! A text becomes [`Piece`]s and pieces become text again. No tool can escape everything, so whoever renders
-//! asks [`is_exact`] whether the tool would read back what was meant, and says so where it would not.
+//! A text is parsed into [`Piece`]s and rendered again. No tool can escape everything, so callers of [`render`] check
+//! [`is_exact`] and report texts that would not read back equal.
 
 mod syntax;
 #[cfg(test)]
@@ -14,50 +14,49 @@ use syntax::{echo, reference};
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Piece {
-    /// Plain text.
     Text(String),
-    /// An environment variable, and what stands in for it when it is not set.
+    /// An environment variable, with an optional default.
     Variable {
         name: String,
         default: Option<Vec<Piece>>,
     },
-    /// The user's home folder.
+    /// Home folder of the user.
     Home,
-    /// The project's folder.
+    /// Project folder.
     Workspace,
-    /// Something that only the tool itself can work out.
+    /// A value that only the tool itself can compute.
     Foreign(Foreign),
 }
 
-/// What only the tool itself can work out.
+/// Kind of a value that only the tool itself can compute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Foreign {
-    /// An answer that the tool asks the user for.
+    /// A value that the tool prompts for.
     Input(String),
-    /// The output of a command.
+    /// Output of a command.
     Command,
-    /// The content of a file.
+    /// Contents of a file.
     File,
-    /// A setting or a property of the tool.
+    /// A setting or property of the tool.
     Other,
 }
 
-/// A syntax of variables.
+/// A variable syntax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
-    /// None: every text is what it says.
+    /// No variables.
     Literal,
     /// Ours: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${home}`, `${workspaceFolder}`, `$${` for `${`.
     Ours,
-    /// `${VAR}` and `${VAR:-default}`, with the variable that holds the project's folder, if there is one.
+    /// `${VAR}` and `${VAR:-default}`. `project` is the variable that holds the project folder.
     Braces { project: Option<&'static str> },
-    /// `${env:VAR}`, and a few names that depend on the tool.
+    /// `${env:VAR}`, and a few tool-specific names.
     Colon(Colon),
     /// `$VAR`, `${VAR}` and `${VAR:-default}`.
     Dollar,
     /// `$VAR` and `${ VAR }`.
     Spaced,
-    /// What a shell expands in a here-document. Commands are recognised so that they are never run.
+    /// Expansion as in a here-document. Commands are recognised so that they are never run.
     Shell,
     /// `{env:VAR}` and `{file:PATH}`.
     Curly,
@@ -65,22 +64,20 @@ pub(super) enum Style {
     Secrets,
 }
 
-/// Which names a tool has beside `${env:VAR}`.
+/// Names that a tool supports besides `${env:VAR}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Colon {
-    /// None.
     Plain,
     /// `${file:PATH}`.
     Files,
-    /// Those of an editor: `${workspaceFolder}`, `${userHome}`, `${input:ID}`, `${command:ID}` and so on.
+    /// Names of an editor: `${workspaceFolder}`, `${userHome}`, `${input:ID}`, `${command:ID}` and so on.
     Editor,
 }
 
-/// A reference longer than this is text; it bounds what a hostile text can cost.
+/// Maximum length of a reference; longer ones are text. Bounds the cost of hostile input.
 const LONGEST: usize = 2048;
 const DEEPEST: usize = 16;
 
-/// Cuts a text into its pieces.
 pub(super) fn parse(style: Style, text: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -99,7 +96,7 @@ pub(super) fn parse(style: Style, text: &str) -> Vec<Piece> {
     merged(pieces)
 }
 
-/// The pieces with no empty text, and no text next to text.
+/// Drops empty texts and joins adjacent ones.
 pub(super) fn merged(pieces: impl IntoIterator<Item = Piece>) -> Vec<Piece> {
     let mut merged: Vec<Piece> = Vec::new();
     for piece in pieces {
@@ -112,7 +109,6 @@ pub(super) fn merged(pieces: impl IntoIterator<Item = Piece>) -> Vec<Piece> {
     merged
 }
 
-/// The text of pieces.
 pub(super) fn render(style: Style, pieces: &[Piece]) -> String {
     let mut text = String::new();
     for (index, piece) in pieces.iter().enumerate() {
@@ -146,12 +142,12 @@ pub(super) fn render(style: Style, pieces: &[Piece]) -> String {
     text
 }
 
-/// Whether the text that pieces are rendered to is read back as the same pieces.
+/// Whether the rendered text parses back into the same pieces.
 pub(super) fn is_exact(style: Style, pieces: &[Piece]) -> bool {
     parse(style, &render(style, pieces)) == pieces
 }
 
-/// The name of an environment variable made of any text: `github-token` becomes `GITHUB_TOKEN`.
+/// Converts a text to a variable name: `github-token` becomes `GITHUB_TOKEN`.
 pub(super) fn variable_name(text: &str) -> String {
     let mut name = String::with_capacity(text.len());
     for character in text.chars() {
@@ -169,16 +165,16 @@ pub(super) fn variable_name(text: &str) -> String {
     }
 }
 
-/// Names of variables that were given out, so that no two things share one.
+/// Allocates unique variable names.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     taken: HashSet<String>,
-    /// How often a base was asked for, so that finding a free number stays cheap.
+    /// Number of requests per base name, to find a free suffix quickly.
     counts: HashMap<String, usize>,
 }
 
 impl Names {
-    /// The name itself, or with a number behind it when it is taken.
+    /// Returns the name, with a numeric suffix if it is taken.
     pub(super) fn unique(&mut self, base: &str) -> String {
         let count = self.counts.entry(base.to_owned()).or_default();
         loop {
@@ -206,7 +202,7 @@ fn variable(style: Style, name: &str, default: Option<&[Piece]>) -> String {
         Style::Ours | Style::Literal => braces(name, default, Style::Ours),
         Style::Shell => braces(name, default, Style::Shell),
         Style::Braces { .. } | Style::Dollar => braces(name, default, Style::Literal),
-        // The others have no defaults.
+        // The others do not support defaults.
         Style::Spaced => format!("${{{name}}}"),
         Style::Colon(_) => format!("${{env:{name}}}"),
         Style::Curly => format!("{{env:{name}}}"),

@@ -1,8 +1,8 @@
-//! The references of each syntax, recognised at the start of a text.
+//! Parses a reference at the start of a text, for each variable syntax.
 
 use super::{Colon, DEEPEST, Foreign, LONGEST, Piece, Style, is_name, parse};
 
-/// The reference at the start of a text, and how many bytes it takes.
+/// The reference at the start of a text, and its length in bytes.
 pub(super) fn reference(style: Style, text: &str) -> Option<(Piece, usize)> {
     match style {
         Style::Literal => None,
@@ -43,7 +43,7 @@ pub(super) fn reference(style: Style, text: &str) -> Option<(Piece, usize)> {
             let name = inner
                 .strip_prefix("secrets.")
                 .or_else(|| inner.strip_prefix("inputs."))?;
-            // A secret of the hub is named with its owner and package.
+            // A hub secret is prefixed with its owner and package.
             Some((named(name.rsplit('/').next().unwrap_or(name)), length))
         }
     }
@@ -54,7 +54,7 @@ fn ours(text: &str) -> Option<(Piece, usize)> {
         return Some((Piece::Text("${".into()), 3));
     }
     let inner = text.strip_prefix("${")?;
-    // Most texts that are no reference are told by their name, before the end is looked for.
+    // Check the name first: it rules out most texts before searching for the end.
     leading_name(inner)?;
     let mut depth = 0_usize;
     let end = inner.bytes().take(LONGEST).position(|byte| match byte {
@@ -91,7 +91,7 @@ fn ours(text: &str) -> Option<(Piece, usize)> {
     Some((piece, end + 3))
 }
 
-/// `${NAME}` or `${NAME:-default}`, where a default is plain text up to the first brace.
+/// `${NAME}` or `${NAME:-default}`; a default is plain text up to the first brace.
 fn braces(text: &str) -> Option<(Piece, usize)> {
     let (inner, length) = enclosed(text, "${", "}")?;
     let (name, default) = match inner.split_once(":-") {
@@ -108,7 +108,6 @@ fn braces(text: &str) -> Option<(Piece, usize)> {
     })
 }
 
-/// `$NAME`.
 fn dollar(text: &str) -> Option<(Piece, usize)> {
     let name = leading_name(text.strip_prefix('$')?)?;
     Some((named(name), name.len() + 1))
@@ -136,13 +135,13 @@ fn shell(text: &str) -> Option<(Piece, usize)> {
             }
             depth == 0
         });
-        // A command with no end runs to the end of the text: it must not come through as text.
+        // An unclosed command extends to the end of the text: it must not be imported as text.
         let length = end.map_or(text.len(), |end| end + 3);
         return Some((Piece::Foreign(Foreign::Command), length));
     }
     if let Some((inner, length)) = enclosed(text, "${", "}") {
         let (name, rest) = inner.split_at(leading_name(inner)?.len());
-        // `${VAR:?message}` insists on a value, and so do we.
+        // `${VAR:?message}` requires a value, as `${VAR}` does here.
         if rest.is_empty() || rest.starts_with(":?") || rest.starts_with('?') {
             return Some((named(name), length));
         }
@@ -159,8 +158,8 @@ fn shell(text: &str) -> Option<(Piece, usize)> {
     dollar(text)
 }
 
-/// `$(echo WORDS)`, with words that are plain or variables, is the way Crush once documented to refer to a
-/// variable. It is what its words are; nothing has to run.
+/// `$(echo WORDS)`, with literal words or variables, is how Crush once documented references to variables. It is
+/// replaced by its words; nothing is run.
 pub(super) fn echo(style: Style, text: &str) -> Option<(Vec<Piece>, usize)> {
     if style != Style::Shell {
         return None;
@@ -199,7 +198,7 @@ fn colon(names: Colon, inner: &str) -> Option<Piece> {
     Some(piece)
 }
 
-/// A variable, or what it is when its name cannot be one of ours.
+/// A variable, or [`Foreign::Other`] if the name is not valid for us.
 fn named(name: &str) -> Piece {
     if is_name(name) {
         let name = name.to_owned();
@@ -212,7 +211,7 @@ fn named(name: &str) -> Piece {
     }
 }
 
-/// What stands between two marks at the start of a text, and the length of all of it.
+/// The text between two delimiters at the start, and the total length.
 fn enclosed<'t>(text: &'t str, open: &str, close: &str) -> Option<(&'t str, usize)> {
     let inner = text.strip_prefix(open)?;
     let mut near = LONGEST.min(inner.len());

@@ -1,4 +1,4 @@
-//! Every syntax, into ours and out of it.
+//! Tests of every variable syntax, in both directions.
 
 use super::*;
 

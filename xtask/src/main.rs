@@ -28,7 +28,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   bench [data|host|cli|poison…] [ROUNDS]
                   compare speed as ratios within one run; count flagged poisoned definitions
   fuzz [SECONDS]  run each fuzz target for that long (60)
-  mutants [permissions|trust|pins|sandbox|auth|access…] [--shard K/N]
+  mutants [permissions|trust|pins|sandbox|auth|access…] [--again] [--wide]
                   mutate security-relevant code and run the tests that should catch it
   surface         public items that the documentation of each crate shows; fails if the host has too many
   interop         install third-party servers, clients and suites; `test` does so too

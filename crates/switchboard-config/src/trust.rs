@@ -116,6 +116,7 @@ pub struct Decisions {
     projects: BTreeMap<PathBuf, BTreeMap<String, Approval>>,
 }
 
+/// The user's approval of one subject, valid while its fingerprint is the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
     /// State of the subject when it was approved.

@@ -324,8 +324,7 @@ fn the_answer_can_be_pasted() {
             login.stderr
         );
         assert!(login.stderr.starts_with(PASTE), "{}", login.stderr);
-        let other =
-            "warning: that is the response to another login\n  hint: open the newest URL";
+        let other = "warning: that is the response to another login\n  hint: open the newest URL";
         assert!(login.stderr.contains(other), "{}", login.stderr);
         assert!(
             login.stderr.ends_with("\nguarded is logged in: 2 tools\n"),
@@ -390,9 +389,9 @@ fn the_entry_says_where_the_answer_comes() {
     let run = machine.run("mcp login guarded --scopes a");
     assert_eq!(run.code, 1, "{}", run.stderr);
     assert!(
-        run.stderr
-            .contains(&format!("cannot listen on 127.0.0.1:{port} for the callback"))
-            && run.stderr.contains("set another `oauth.callback_port`"),
+        run.stderr.contains(&format!(
+            "cannot listen on 127.0.0.1:{port} for the callback"
+        )) && run.stderr.contains("set another `oauth.callback_port`"),
         "{}",
         run.stderr
     );

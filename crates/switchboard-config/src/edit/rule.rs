@@ -14,6 +14,7 @@ use crate::tree::{Node, Value};
 
 const PATH: [&str; 2] = ["permissions", "rules"];
 
+/// A permission rule to append to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRule {
     /// Name or glob of the tools.

@@ -576,6 +576,38 @@ fn an_approval_is_bound_to_the_files_of_the_project_that_it_names() {
     ] {
         check(entry, file);
     }
+    // Programs that read files of their folder without being given them, and endings that they add to a name.
+    for (line, file) in [
+        ("deno run x", "deno.json"),
+        ("uvx x", "uv.toml"),
+        ("pipx run x", "uv.toml"),
+        ("poetry run x", "pyproject.toml"),
+        ("just serve", "justfile"),
+        ("task serve", "Taskfile.yml"),
+        ("cargo run", ".cargo/config.toml"),
+        ("go run x", "go.mod"),
+        ("docker compose up", "compose.yaml"),
+        ("podman build x", "Dockerfile"),
+        ("bundle exec x", "Gemfile"),
+        ("rake serve", "Rakefile"),
+        ("mvn exec:java", "pom.xml"),
+        ("gradle run", "build.gradle"),
+        ("mise run x", "mise.toml"),
+        ("direnv exec", ".envrc"),
+        ("yarn serve", ".yarnrc.yml"),
+        ("pypy3 x", "x.py"),
+        ("uv run x", "x.py"),
+        ("ruby x", "x.rb"),
+        ("perl x", "x.pl"),
+        ("bun x", "x.ts"),
+        ("/usr/bin/make serve", "Makefile"),
+        ("npm.cmd run x", "package.json"),
+        ("npm.exe run x", "package.json"),
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let entry = serde_json::json!({ "command": words[0], "args": words[1..] });
+        check(&entry.to_string(), file);
+    }
     // Files that the entry does not name are not bound.
     let (word, _) = after_change(
         r#"{"command": "npx", "args": ["-y", "tool"]}"#,

@@ -147,6 +147,8 @@ mod tests {
         check("127.0.0.1", "http://0x7f.1/", There);
         check("127.0.0.1", "http://2130706433/", There);
         check("[::1]", "http://[0:0:0:0:0:0:0:1]/", There);
+        // Only a URL has characters written as escapes.
+        check("%67ood.example", "https://good.example/", Elsewhere);
         check("bücher.example", "https://xn--bcher-kva.example/", There);
         check("*.bücher.example", "https://a.bücher.example/", There);
         // A Cyrillic letter makes it a different host.

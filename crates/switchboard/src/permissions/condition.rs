@@ -363,6 +363,16 @@ mod tests {
         equals("a.b", r#"{"a": 5}"#, (false, false));
         let deep = format!("{{\"a\": {}\"x\"{}}}", "[".repeat(40), "]".repeat(40));
         equals("a", &deep, (false, true));
+        // What is nested deeper than any list of arguments is not understood.
+        let lists = |depth: usize, value: &str| {
+            let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+            format!("{{\"a\": {open}{value}{close}}}")
+        };
+        equals("a", &lists(DEEPEST, r#""x""#), (true, true));
+        equals("a", &lists(DEEPEST + 1, r#""x""#), (false, true));
+        equals("a.b", &lists(DEEPEST - 1, r#"{"b": "x"}"#), (true, true));
+        equals("a.b", &lists(DEEPEST, r#"{"b": "x"}"#), (false, true));
+        equals("a.b", &lists(40, r#"{"b": "x"}"#), (false, true));
     }
 
     /// Asserts whether a command line matches for an allow rule and for a deny rule.
@@ -400,6 +410,15 @@ mod tests {
         check("A=b git status", (false, true));
         check("ls", (false, false));
         check("echo 'git status'", (false, false));
+        let other = |pattern: &str, line: &str, expected| {
+            check_line(ArgumentTest::Matches, pattern, line, expected);
+        };
+        // Which program it is, only the shell knows.
+        other("status", "$X status", (false, true));
+        // A rule that denies may mean several commands at once.
+        other("status; rm", "git status; rm x", (false, true));
+        // What is not understood may be it.
+        other("^rm", "'open", (false, true));
     }
 
     #[test]
@@ -440,6 +459,8 @@ mod tests {
         check("n", Under, "/a", r#"{"n": "/ab"}"#, (false, false));
         check("n", Under, ".", r#"{"n": "x/y"}"#, (true, true));
         check("n", Under, "/a", r#"{"n": 5}"#, (false, true));
+        let padded = format!(r#"{{"n": "/b/{}x"}}"#, "./".repeat(3000));
+        check("n", Under, "/a", &padded, (false, true));
         check("n", Under, "/a", r#"{"n": "~other/x"}"#, (false, true));
         check(
             "n",

@@ -249,6 +249,11 @@ mod tests {
         check("{get,list}_*", "put_x", false, false);
         check("{a,b{c,d}}", "bd", true, true);
         check("\\*", "*", true, true);
+        check("a,b", "a,b", true, true);
+        check("[!a-c]x", "!x", true, true);
+        check("[a-c]", "B", false, true);
+        check("[A-C]", "b", false, true);
+        check("[!a-c]", "B", true, false);
         check("\\*", "x", false, false);
     }
 
@@ -257,6 +262,27 @@ mod tests {
         let many = "{a,b}".repeat(20);
         for pattern in ["[", "[a", "{a", "a}", "\\", "[z-a]", "{{{{{a}}}}}", &many] {
             assert_eq!(Glob::new(pattern), None, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn braces_stand_for_so_many_names_and_no_more() {
+        let list = |count: usize| {
+            let names: Vec<String> = (0..count).map(|number| format!("n{number}")).collect();
+            format!("{{{}}}", names.join(","))
+        };
+        let pairs = |count: usize| "{a,b}".repeat(count);
+        for (pattern, is_glob) in [
+            ("{{{{a}}}}".to_owned(), true),
+            ("{{{{{a}}}}}".to_owned(), false),
+            (list(256), true),
+            (list(257), false),
+            (pairs(8), true),
+            (pairs(9), false),
+            (list(16) + &list(16), true),
+            (list(16) + &list(17), false),
+        ] {
+            assert_eq!(Glob::new(&pattern).is_some(), is_glob, "{pattern}");
         }
     }
 

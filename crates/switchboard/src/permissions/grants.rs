@@ -168,7 +168,7 @@ impl Offer {
             }
             _ => {
                 let exact = Exact::of(arguments);
-                if let Some(text) = exact.text().filter(|_| exact.is_clear()) {
+                if let Some(text) = exact.text() {
                     let shown = "this tool with these arguments".to_owned();
                     let condition = NewCondition::ExactArguments(text);
                     offers.push(draft.offer("call", shown, Some(condition)));

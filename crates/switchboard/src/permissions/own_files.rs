@@ -158,13 +158,11 @@ impl OwnFiles {
             cursor.rewind(cursor.position() + at);
             let contents = cursor.string().ok()?;
             let is_key = cursor.peek() == b':';
-            if contents.escaped.len() <= LONGEST * 2 || is_command {
-                let found = contents.decode();
-                let is_own = self.is_named(&found, whose, &mut links)
-                    || (is_command && !is_key && self.is_in_command(&found, whose, &mut links));
-                if is_own {
-                    return Some(found);
-                }
+            let found = contents.decode();
+            let is_own = self.is_named(&found, whose, &mut links)
+                || (is_command && !is_key && self.is_in_command(&found, whose, &mut links));
+            if is_own {
+                return Some(found);
             }
             if is_key {
                 is_command = COMMAND_KEYS.iter().any(|key| contents.is(key));
@@ -202,7 +200,7 @@ impl OwnFiles {
     fn is_named(&self, text: &str, whose: Whose<'_>, links: &mut Links) -> bool {
         let place = whose.place;
         let text = text.trim();
-        if text.is_empty() || text.len() > LONGEST {
+        if text.is_empty() {
             return false;
         }
         let looks_like_path = text.starts_with(['~', '.'])
@@ -222,7 +220,13 @@ impl OwnFiles {
         } else {
             Cow::Borrowed(text)
         };
-        let Some(resolved) = whose.place.base.resolve(&text) else {
+        let base = &whose.place.base;
+        let resolved = if text.len() > LONGEST {
+            base.resolve_shortened(&text)
+        } else {
+            base.resolve(&text)
+        };
+        let Some(resolved) = resolved else {
             return false;
         };
         self.is_own(&resolved.written, whose.reach)
@@ -432,6 +436,14 @@ mod tests {
         std::fs::write(root.join("home/.config/switchboard/mcp.toml"), "").expect("a file");
         link("../home/.config", "project/dots");
         link("sub", "project/fine");
+        let hard_link = |file: &str, name: &str| {
+            std::fs::hard_link(root.join(file), root.join(name)).expect("a hard link");
+        };
+        hard_link("home/.config/switchboard/mcp.toml", "project/hard.txt");
+        std::fs::write(root.join("state/output/7.txt"), "").expect("a file");
+        hard_link("state/output/7.txt", "project/output.txt");
+        std::fs::write(root.join("project/one.txt"), "").expect("a file");
+        hard_link("project/one.txt", "project/two.txt");
         let mut own = OwnFiles::new(&Folders {
             home: root.join("home"),
             config: root.join("home/.config/switchboard"),
@@ -441,6 +453,7 @@ mod tests {
         })
         .except(root.join("state/output"));
         own.server_in("inside", &root.join("home/.config/switchboard"));
+        own.server_in("linked", &root.join("project/dots/switchboard"));
         let check_on = |server: Option<&str>, arguments: serde_json::Value, expected: bool| {
             let raw = serde_json::value::to_raw_value(&arguments).expect("JSON");
             let subject = Subject {
@@ -492,9 +505,40 @@ mod tests {
         ] {
             check(json!({ "path": text }), false);
         }
+        // Each character may be written as an escape.
+        let escapes: String = "./"
+            .repeat(LONGEST / 3)
+            .chars()
+            .map(|character| format!("\\u{:04x}", u32::from(character)))
+            .collect();
+        let escaped = format!(r#"{{"path": "{escapes}.mcp.json"}}"#);
+        let raw: Box<RawValue> = serde_json::from_str(&escaped).expect("JSON");
+        let write = Subject::built_in("Write");
+        assert!(own.named_by(&write, Some(&raw), Reach::Change).is_some());
+        // Padded until it is too long for the system. Many programs shorten a path before they open it.
+        let padded = format!("{}.mcp.json", "./".repeat(LONGEST));
+        check(json!({ "path": padded }), true);
+        check(json!({ "path": format!("{padded}/sub") }), false);
+        let parent = format!("sub/{}.mcp.json", "../sub/".repeat(LONGEST));
+        check(json!({ "path": format!("{parent}/../../.mcp.json") }), true);
+        let uri = format!("file://{}{}", root.display(), "/%2e".repeat(LONGEST));
+        check(json!({ "path": format!("{uri}/state/trust.json") }), true);
+        // Text is not a path, however long it is and whatever it mentions.
+        let text = "see docs/cli.md\n".repeat(LONGEST);
+        check(json!({ "content": format!("{text}/.mcp.json") }), false);
         check(json!({ "path": absolute("state/output/7.txt") }), false);
         check_on(Some("inside"), json!({ "path": "mcp.toml" }), true);
+        check_on(Some("linked"), json!({ "path": "mcp.toml" }), true);
         check_on(Some("other"), json!({ "path": "mcp.toml" }), false);
+        check_on(Some("other"), json!({ "path": "switchboard.hcl" }), true);
+
+        // Another name of a file of ours, for the tools that take any path as it is.
+        check(json!({ "path": "hard.txt" }), true);
+        check(json!({ "path": "output.txt" }), false);
+        check(json!({ "path": "two.txt" }), false);
+        check(json!({ "path": "sub" }), false);
+        check(json!({ "command": "cat hard.txt" }), false);
+        assert!(own.has_hard_link("hard.txt") && !own.has_hard_link("two.txt"));
 
         for command in [
             "echo x > .mcp.json",
@@ -505,6 +549,7 @@ mod tests {
             "echo x >> $SWITCHBOARD_CONFIG_DIR/mcp.toml",
             "tee .switchboard.local.toml",
             "dd of=notes.txt",
+            "rm .mcp.j*",
         ] {
             check(json!({ "command": command }), true);
             check(json!({ "content": command }), command == "x");
@@ -515,7 +560,13 @@ mod tests {
         check(json!({ "command": "sh", "args": args }), true);
         let mut many: Vec<String> = (0..1000).map(|number| format!("name{number}")).collect();
         check(json!({ "names": many }), false);
+        check_on(Some("other"), json!({ "names": many }), false);
         many.push("notes.txt".to_owned());
         check(json!({ "names": many }), true);
+        check_on(Some("other"), json!({ "names": many }), true);
+        // No process that is started inherits the folder.
+        let folder = own.here.folder.as_ref().expect("a folder");
+        let flags = rustix::io::fcntl_getfd(folder).expect("flags");
+        assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
     }
 }

@@ -28,6 +28,9 @@ pub(super) struct Resolved {
 impl Base {
     /// Resolves a text as a path; `None` if programs would interpret it differently.
     pub(super) fn resolve(&self, text: &str) -> Option<Resolved> {
+        if text.len() > LONGEST {
+            return None;
+        }
         let absolute = self.absolute(text)?;
         Some(Resolved {
             real: real(&absolute),
@@ -35,9 +38,14 @@ impl Base {
         })
     }
 
+    /// What a text of any length means to a server that removes `.` and `..` before it opens a path.
+    pub(super) fn resolve_shortened(&self, text: &str) -> Option<Resolved> {
+        let written = written(&self.absolute(text)?);
+        self.resolve(written.to_str()?)
+    }
+
     fn absolute(&self, text: &str) -> Option<PathBuf> {
         let is_doubtful = text.is_empty()
-            || text.len() > LONGEST
             || text.contains('\0')
             || text.trim() != text
             || text.starts_with(['$', '%'])
@@ -216,8 +224,23 @@ mod tests {
         // A link leads out or in.
         check("out/x", false, true);
         check("out/../y", false, true);
+        check("missing/../out/x", false, true);
         check(&absolute("elsewhere/in/x"), false, true);
         check("dangling", false, true);
+        // A rule may name the folder by a link, and a call by its real path, or the other way round.
+        link("work", "alias");
+        let alias = Folder::named(&absolute("alias"), &base).expect("a folder");
+        for text in ["work/a", "alias/a"] {
+            let path = base.resolve(&absolute(text)).expect(text);
+            assert!(alias.holds(&path) && alias.may_hold(&path), "{text}");
+        }
+        let outside = base.resolve("../elsewhere/x").expect("a path");
+        assert!(!alias.may_hold(&outside));
+        // No longer than the system takes.
+        let long = |length: usize| format!("/{}", "a".repeat(length - 1));
+        assert!(base.resolve(&long(LONGEST)).is_some());
+        assert!(base.resolve(&long(LONGEST + 1)).is_none());
+        assert!(base.resolve(&long(LONGEST + 2)).is_none());
         // Programs would interpret these differently.
         for text in [
             "",

@@ -49,14 +49,7 @@ impl Policy {
 
     /// The policy for a model's calls.
     pub(super) fn of_models(self) -> Self {
-        if self.typed {
-            Self {
-                unattended: self.unattended,
-                ..Self::agent()
-            }
-        } else {
-            self
-        }
+        if self.typed { Self::agent() } else { self }
     }
 
     /// Applies the settings. If several files set one, the strictest wins.

@@ -171,6 +171,37 @@ fn shortened(lines: Vec<Line>) -> Vec<Line> {
 mod tests {
     use super::*;
 
+    /// The length of the longest common subsequence, by trying everything.
+    fn in_common(before: &[String], now: &[String]) -> usize {
+        match (before.split_first(), now.split_first()) {
+            (Some((first, before)), Some((other, now))) if first == other => {
+                1 + in_common(before, now)
+            }
+            (Some((_, rest)), Some((_, others))) => {
+                in_common(rest, now).max(in_common(before, others))
+            }
+            _ => 0,
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_difference_has_both_sides_and_as_much_in_common_as_there_is(
+            before in proptest::collection::vec("[abc]", 0..7),
+            now in proptest::collection::vec("[abc]", 0..7),
+        ) {
+            let lines = of_middle(&before, &now);
+            let without = |side: Side| {
+                let lines = lines.iter().filter(|line| line.side != side);
+                lines.map(|line| line.text.clone()).collect::<Vec<_>>()
+            };
+            proptest::prop_assert_eq!(without(Side::Now), before.clone());
+            proptest::prop_assert_eq!(without(Side::Before), now.clone());
+            let both = lines.iter().filter(|line| line.side == Side::Both).count();
+            proptest::prop_assert_eq!(both, in_common(&before, &now));
+        }
+    }
+
     fn shown(lines: &[Line]) -> String {
         let sign = |line: &Line| match line.side {
             Side::Both => ' ',

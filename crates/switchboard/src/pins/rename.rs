@@ -134,3 +134,45 @@ impl Portrait {
         share >= SAME_TEXT || (takes_the_same && share >= SIMILAR_TEXT)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn portrait((words, parameters): (&str, &str)) -> Portrait {
+        let split = |text: &str| {
+            text.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        Portrait {
+            words: split(words).into_iter().collect(),
+            parameters: split(parameters).into_iter().collect(),
+        }
+    }
+
+    #[test]
+    fn tools_are_alike_by_what_they_say_and_take() {
+        let check = |one: (&str, &str), other: (&str, &str), expected: bool| {
+            let (first, second) = (portrait(one), portrait(other));
+            assert_eq!(first.is_like(&second), expected, "{one:?} {other:?}");
+            assert_eq!(second.is_like(&first), expected, "{other:?} {one:?}");
+        };
+        // Next to no words: only with the same words and the same parameters, of which there are at least two.
+        check(("copy it", "from to"), ("copy it", "from to"), true);
+        check(("", "from to"), ("", "from to"), true);
+        check(("copy it", "from"), ("copy it", "from"), false);
+        check(("copy it", "from to"), ("copy it", "from into"), false);
+        check(("copy it", "from to"), ("move it", "from to"), false);
+        // Three of four words.
+        check(("a b c", "x"), ("a b c d", "y"), true);
+        // A text that was edited.
+        let long = "deletes every file in the folder for good now";
+        let edited = "deletes every file in the folder for good today";
+        check((long, "x"), (edited, "y"), true);
+        // Half of the words, which is enough only where the parameters are the same.
+        check(("a b c d e f", "x"), ("a b c d g h", "x"), true);
+        check(("a b c d e f", "x"), ("a b c d g h", "y"), false);
+        check(("a b c d e f", "x"), ("a g h i j k", "x"), false);
+    }
+}

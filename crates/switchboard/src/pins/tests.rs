@@ -143,3 +143,92 @@ async fn pins_that_cannot_be_read_hold_everything_back_until_it_is_approved_anew
     review.approve(&store, &[subject]).await.unwrap();
     assert_eq!(compared(&store, &now).await, Judgement::default());
 }
+
+#[tokio::test]
+async fn a_second_name_for_a_tool_is_told_if_the_tool_says_enough() {
+    let check =
+        async |before: &[(&str, &str)], after: &[(&str, &str)], expected: &[(&str, &str)]| {
+            let store = MemoryStore::new();
+            compared(&store, &listed(before, None)).await;
+            let judgement = compared(&store, &listed(after, None)).await;
+            let expected: Vec<(WireName, WireName)> = expected
+                .iter()
+                .map(|(new, before)| ((*new).into(), (*before).into()))
+                .collect();
+            assert_eq!(judgement.renamed, expected, "{before:?} {after:?}");
+        };
+    let long = "deletes every file for good";
+    check(&[("a", long)], &[("b", long)], &[("b", "a")]).await;
+    check(&[("a", long)], &[("a", long), ("b", long)], &[("b", "a")]).await;
+    check(&[("a", "x")], &[("b", "x")], &[("b", "a")]).await;
+    // Two tools that say nothing look alike without being one.
+    check(&[("a", "x")], &[("a", "x"), ("b", "x")], &[]).await;
+    let twins = [("a", "x"), ("b", "x")];
+    check(&twins, &[("a", "x"), ("b", "x"), ("c", "x")], &[]).await;
+    // Of twins the one that is gone is the origin.
+    let twins = [("a", long), ("b", long)];
+    check(&twins, &[("a", long), ("c", long)], &[("c", "b")]).await;
+    check(&twins, &[("b", long), ("c", long)], &[("c", "a")]).await;
+}
+
+#[tokio::test]
+async fn a_digest_stands_for_the_whole_definition() {
+    let digests = async |tools: &[(&str, &str)]| {
+        let store = MemoryStore::new();
+        let now = listed(tools, None);
+        compared(&store, &now).await;
+        let outline = Outline {
+            name: now.server.clone(),
+            key: ConnectionKey::of(&[b"s"]),
+            identity: identity(),
+            rules: ToolRules::default(),
+        };
+        let key = Key::new(identity().to_hex()).unwrap();
+        let record = store.get(PINS, &key).await.unwrap().unwrap();
+        let remembered = Remembered::new(Some(now.bytes.clone()), Some(record.value));
+        let review = Review::of(&outline, &remembered).unwrap();
+        let pins = review.pins();
+        pins.iter()
+            .map(|pin| pin.digest.clone())
+            .collect::<Vec<_>>()
+    };
+    let first = digests(&[("a", "1"), ("b", "1")]).await;
+    assert_eq!(first.len(), 2);
+    for digest in &first {
+        assert_eq!(digest.len(), 64, "{digest}");
+        assert!(
+            digest.chars().all(|letter| letter.is_ascii_hexdigit()),
+            "{digest}"
+        );
+    }
+    assert_ne!(first[0], first[1]);
+    let second = digests(&[("a", "2"), ("b", "1")]).await;
+    assert_ne!(first[0], second[0]);
+    assert_eq!(first[1], second[1]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_pinned_is_withheld_where_pins_are_required() {
+    let first = Judgement {
+        is_first: true,
+        ..Judgement::default()
+    };
+    let more = Judgement {
+        added: vec!["a".into()],
+        ..Judgement::default()
+    };
+    for (mut judgement, is_withheld) in [(first, true), (more, true), (Judgement::default(), false)]
+    {
+        judgement.not_written("the disk is full");
+        assert_eq!(judgement.unpinned.is_some(), is_withheld, "{judgement:?}");
+        assert_eq!(judgement.waits(), is_withheld);
+        let tools = judgement.apply(listed(&[("a", "1"), ("b", "1")], Some("use a")).tools);
+        let aside = match (is_withheld, judgement.is_first) {
+            (true, true) => 2,
+            (true, false) => 1,
+            (false, _) => 0,
+        };
+        assert_eq!(tools.aside().len(), aside, "{judgement:?}");
+        assert_eq!(tools.withholds_instructions(), judgement.is_first);
+    }
+}

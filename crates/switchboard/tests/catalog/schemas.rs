@@ -112,9 +112,7 @@ fn roots_become_object_schemas() {
     check(
         &json!({"type": "string"}),
         &Value::Null,
-        &[
-            "input schema at /: the arguments have type \"string\", but only objects can be sent",
-        ],
+        &["input schema at /: the arguments have type \"string\", but only objects can be sent"],
     );
     check(
         &json!({"$ref": "#/$defs/a", "$defs": {"a": {"type": "object", "properties": {"x": {"type": "string"}}}}}),

@@ -391,6 +391,34 @@ fn offers_are_narrow_and_say_so() {
         outside,
         [("file", "Write of /etc/x".to_owned(), under("/etc/x"))]
     );
+    // A reference would be expanded where the rule is read.
+    let reference = offers("Write", r#"{"file_path": "/etc/${x}", "content": ""}"#);
+    assert_eq!(reference, [("file", "Write of /etc/${x}".to_owned(), None)]);
+    // Of a long path its beginning and its end are shown.
+    let long = format!("/etc/{}{}", "a".repeat(40), "b".repeat(40));
+    let arguments = json!({ "file_path": long, "content": "" }).to_string();
+    let shown = format!("Write of /etc/{}…{}", "a".repeat(15), "b".repeat(40));
+    assert_eq!(offers("Write", &arguments)[0].1, shown);
+    // Tools that take no file.
+    let exact = |arguments: &str| Some(NewCondition::ExactArguments(arguments.to_owned()));
+    let call = |condition| {
+        (
+            "call",
+            "this tool with these arguments".to_owned(),
+            condition,
+        )
+    };
+    let any = ("tool", "Fetch, with any arguments".to_owned(), None);
+    assert_eq!(
+        offers("Fetch", r#"{"url": "x"}"#),
+        [call(exact(r#"{"url":"x"}"#)), any.clone()]
+    );
+    assert_eq!(
+        offers("Fetch", r#"{"api_token": "abc"}"#),
+        [call(None), any.clone()]
+    );
+    let large = json!({ "text": "x".repeat(5000) }).to_string();
+    assert_eq!(offers("Fetch", &large), [call(None), any]);
 }
 
 #[tokio::test]
@@ -426,6 +454,66 @@ async fn questions_come_one_at_a_time_and_a_grant_answers_those_that_wait() {
     let found = futures_util::future::join_all(reads).await;
     assert!(found.iter().all(Result::is_ok));
     assert_eq!(person.asked.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_second_question_waits_until_the_first_is_answered() {
+    let person = Arc::new(Person {
+        silent: Some(Notify::new()),
+        ..Person::default()
+    });
+    let gate = PermissionGate::new(user_engine("", Policy::agent()))
+        .asking(Arc::clone(&person) as Arc<dyn Approver>);
+    let wanted = |tool| Wanted {
+        id: CallId(1),
+        subject: Subject::built_in(tool),
+        arguments: None,
+        tool: None,
+        previewer: None,
+        session: None,
+    };
+    let mut first = Box::pin(gate.permit(wanted("Bash")).answer());
+    let mut second = Box::pin(gate.permit(wanted("Write")).answer());
+    assert!((&mut first).now_or_never().is_none());
+    assert!((&mut second).now_or_never().is_none());
+    assert_eq!(person.asked.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_grant_answers_only_the_question_that_was_asked() {
+    let person = person(&[grant(CALL, GrantPlace::Session), PromptAnswer::No]);
+    let lab = Lab::new("", Vec::new(), Some(Arc::clone(&person))).await;
+    assert!(lab.read("workspace", "a.txt").await.is_ok());
+    assert!(lab.read("workspace", "a.txt").await.is_ok());
+    assert_eq!(person.asked.load(Ordering::Relaxed), 1);
+    // A rule that came later asks again.
+    let ask = "[[permissions.rules]]\ntool = '*'\naction = 'ask'\n";
+    lab.gate.set_engine(user_engine(ask, Policy::agent()));
+    assert!(lab.read("workspace", "a.txt").await.is_err());
+    assert_eq!(person.asked.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn hooks_see_granted_calls_and_no_denied_ones() {
+    let seen = Arc::new(AtomicUsize::new(0));
+    let count = {
+        let seen = Arc::clone(&seen);
+        move |_: &HookInput<'_>| match seen.fetch_add(1, Ordering::Relaxed) {
+            2.. => HookAnswer::block("enough"),
+            _ => HookAnswer::default(),
+        }
+    };
+    let person = person(&[grant(CALL, GrantPlace::Session)]);
+    let hooks = vec![hook(HookEvent::PreToolUse, count.clone())];
+    let lab = Lab::new("", hooks, Some(person)).await;
+    assert!(lab.read("workspace", "a.txt").await.is_ok());
+    assert!(lab.read("workspace", "a.txt").await.is_ok());
+    assert_eq!(lab.read("workspace", "a.txt").await, Err("enough".into()));
+    assert_eq!(seen.swap(0, Ordering::Relaxed), 3);
+    let deny = "[[permissions.rules]]\ntool = '*'\naction = 'deny'\n";
+    let lab = Lab::new(deny, vec![hook(HookEvent::PreToolUse, count)], None).await;
+    assert!(lab.read("workspace", "a.txt").await.is_err());
+    assert_eq!(seen.load(Ordering::Relaxed), 0);
 }
 
 fn hook(event: HookEvent, hook: impl Hook) -> Registration {

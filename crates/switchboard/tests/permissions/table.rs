@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use switchboard::internal::permissions::Loss;
-use switchboard::permissions::{Because, Policy};
+use switchboard::permissions::{Because, Engine, Policy};
 
 use crate::machine::{ENTERPRISE, LOCAL, PROJECT, USER, engine, raw, user_engine, with_subject};
 
@@ -159,6 +159,38 @@ fn servers_with_separators_in_their_names() {
     check(&["allow mcp__a__*"], "a/x", ("allow", 1));
     check(&["deny mcp__a"], "a__b/x", ("ask", 0));
     check(&["deny mcp__a__*"], "a__b/x", ("deny", 1));
+}
+
+#[test]
+fn a_rule_that_names_a_server_is_about_no_other() {
+    // Both are `my_server` in the names of their tools.
+    let text = rules(&["allow mcp__my_server"])
+        + "[mcp_servers.my_server]\ncommand = 'x'\n[mcp_servers.'my.server']\ncommand = 'y'\n";
+    let engine = user_engine(&text, Policy::agent());
+    let check = |tool: &str, expected: &str| {
+        let found = with_subject(tool, |subject| engine.decide(subject, None));
+        assert_eq!(found.permission.name(), expected, "{tool}");
+    };
+    check("my_server/x", "allow");
+    check("my.server/x", "ask");
+}
+
+#[test]
+fn exact_arguments_that_cannot_be_compared_allow_nothing_and_hold_off_nothing() {
+    let check = |action: &str, arguments: &str, expected: &str| {
+        let text = format!(
+            "[[permissions.rules]]\ntool = 'mcp__s__t'\naction = '{action}'\nexact_arguments = '{{\"a\": 1}}'\n"
+        );
+        let engine = user_engine(&text, Policy::agent());
+        let arguments = raw(arguments);
+        let found = with_subject("s/t", |subject| engine.decide(subject, Some(&arguments)));
+        assert_eq!(found.permission.name(), expected, "{action} {arguments}");
+    };
+    for (action, clear, unclear) in [("allow", "allow", "ask"), ("deny", "deny", "deny")] {
+        check(action, r#"{"a": 1}"#, clear);
+        check(action, r#"{"a": 2}"#, "ask");
+        check(action, r#"{"a": 2, "a": 1}"#, unclear);
+    }
 }
 
 #[test]
@@ -497,8 +529,7 @@ fn what_no_rule_is_about_is_the_policys_business() {
     let check = |settings: &str, policy: Policy, tool: &str, expected: &str| {
         let config = crate::machine::config(&[(USER, settings)]);
         let policy = policy.with_settings(&config.settings);
-        let engine =
-            switchboard::permissions::Engine::new(&config, &crate::machine::folders(), policy);
+        let engine = Engine::new(&config, &crate::machine::folders(), policy);
         let found = with_subject(tool, |subject| engine.decide(subject, None));
         assert_eq!(found.permission.name(), expected, "{settings} {tool}");
     };
@@ -536,6 +567,72 @@ fn what_no_rule_is_about_is_the_policys_business() {
     ]);
     let policy = Policy::typed().with_settings(&strictest.settings);
     assert_eq!(policy.default.name(), "ask");
+}
+
+/// The decision about a call, and the word for its reason.
+#[track_caller]
+fn check_reason(engine: &Engine, call: &str, expected: (&str, &str)) {
+    let (tool, arguments) = call.split_once(' ').unwrap_or((call, "{}"));
+    let arguments = raw(arguments);
+    let found = with_subject(tool, |subject| engine.decide(subject, Some(&arguments)));
+    let found = (found.permission.name(), found.grounds.because.word());
+    assert_eq!(found, expected, "{call}");
+}
+
+#[test]
+fn reading_is_free_in_the_workspace_and_no_secret_is_read_by_a_broad_rule() {
+    let key = r#"{"file_path": "/nowhere/home/.ssh/id_rsa"}"#;
+    let bare = user_engine("", Policy::agent());
+    let check = |call: &str, expected| check_reason(&bare, call, expected);
+    check(r#"Read {"file_path": "a.rs"}"#, ("allow", "read-only"));
+    check(r#"Read {"file_path": ".env"}"#, ("ask", "default"));
+    check(r#"Read {"file_path": "../x"}"#, ("ask", "outside"));
+    check(r#"Read {"file_path": "/etc/hosts"}"#, ("ask", "outside"));
+    check(r#"Read {"file_path": "/etc/.env"}"#, ("ask", "outside"));
+    check(&format!("Read {key}"), ("deny", "secret"));
+    check(r#"Grep {"pattern": "x"}"#, ("allow", "read-only"));
+    check(r#"Grep {"path": "/etc"}"#, ("ask", "outside"));
+    check(r#"Glob {"path": "/etc"}"#, ("ask", "outside"));
+    check(r#"Glob {"path": "/nowhere/home/.ssh"}"#, ("deny", "secret"));
+    let uri = r#"ReadMcpResource {"uri": "file:///nowhere/home/.ssh/id_rsa"}"#;
+    check(uri, ("deny", "secret"));
+    let path = r#"workspace/read_file {"path": "/nowhere/home/.ssh/id_rsa"}"#;
+    check(path, ("deny", "secret"));
+    check(r#"s/read_file {"path": "/etc/hosts"}"#, ("ask", "default"));
+
+    let narrow = rules(&["allow Read file_path under /nowhere/home/.ssh"]);
+    for (scope, rule, expected) in [
+        (USER, rules(&["allow Read"]), ("deny", "secret")),
+        (USER, narrow.clone(), ("allow", "rule")),
+        (PROJECT, narrow, ("deny", "secret")),
+        (USER, rules(&["ask Read"]), ("ask", "rule")),
+        (PROJECT, rules(&["deny Read"]), ("deny", "rule")),
+    ] {
+        let ruled = engine(&[(scope, &rule)], Policy::agent());
+        check_reason(&ruled, &format!("Read {key}"), expected);
+    }
+}
+
+#[test]
+fn commands_without_a_sandbox_are_asked_about() {
+    let typed = user_engine("", Policy::typed()).asking_before_commands();
+    check_reason(&typed, "Bash", ("ask", "no-sandbox"));
+    check_reason(&typed, "Write", ("allow", "default"));
+    check_reason(&typed, "s/Bash", ("allow", "default"));
+    let agent = user_engine("", Policy::agent()).asking_before_commands();
+    check_reason(&agent, "Bash", ("ask", "default"));
+    let plain = user_engine("", Policy::typed());
+    check_reason(&plain, "Bash", ("allow", "default"));
+    let deny = "[settings]\ndefault_permission = 'deny'";
+    let config = crate::machine::config(&[(USER, deny)]);
+    let policy = Policy::agent().with_settings(&config.settings);
+    let denying = Engine::new(&config, &crate::machine::folders(), policy);
+    // Not even what only reads.
+    check_reason(
+        &denying,
+        r#"Read {"file_path": "a.rs"}"#,
+        ("deny", "default"),
+    );
 }
 
 #[test]

@@ -10,8 +10,7 @@ const LONGEST_SECRET: usize = 512;
 
 /// Word boundaries in a command line. The next word is masked, or not, on its own.
 fn ends(character: char) -> bool {
-    character.is_whitespace()
-        || super::text::is_blank(character)
+    super::text::is_blank(character)
         || matches!(
             character,
             ';' | '|' | '&' | '`' | '(' | ')' | '<' | '>' | '{' | '}' | '$'

@@ -79,6 +79,8 @@ fn no_argument_is_left_out() {
         folded.rows.last()
     );
     assert_eq!(folded.hidden.len(), 88);
+    let last = folded.hidden.iter().find(|hidden| hidden.label == "k99");
+    assert_eq!(last.unwrap().characters, "k99".len() + "v99".len());
     let whole = many_view.whole();
     assert!(
         (0..100).all(|n| whole.contains(&format!("k{n}: v{n}"))),
@@ -116,6 +118,83 @@ fn no_argument_is_left_out() {
     );
     let deep = format!("{{\"a\": {}\"END\"{}}}", "[".repeat(200), "]".repeat(200));
     assert!(shown(&deep).contains("END"));
+    let left = 200 - DEEPEST;
+    assert_eq!(
+        shown(&deep),
+        format!(
+            "  a{}: {}\"END\"{}",
+            "[0]".repeat(DEEPEST),
+            "[".repeat(left),
+            "]".repeat(left)
+        )
+    );
+    let objects = format!("{}1{}", r#"{"a":"#.repeat(60), "}".repeat(60));
+    let left = 60 - DEEPEST - 1;
+    assert_eq!(
+        shown(&objects),
+        format!(
+            "  a{}: {}1{}",
+            ".a".repeat(DEEPEST),
+            r#"{"a":"#.repeat(left),
+            "}".repeat(left)
+        )
+    );
+    // Many values are shown, too, without a name for each part of them.
+    let lists = format!("[{}[{{}}]]", "[1],".repeat(MOST_ENTRIES));
+    let whole = shown(&lists);
+    let rows: Vec<&str> = whole.lines().collect();
+    assert_eq!(rows[MOST_ENTRIES - 1], "  arguments[499][0]: 1");
+    assert_eq!(rows[MOST_ENTRIES], "  arguments[500]: [{}]");
+    let objects = format!("[{}{{\"b\": 1}}]", "1,".repeat(MOST_ENTRIES));
+    assert!(shown(&objects).ends_with("\n  arguments[500]: {\"b\": 1}"));
+    // Half of a character is not left out.
+    assert_eq!(shown(r#"{"a": "\ud800"}"#), "  a: \u{fffd}");
+    // A long number in a text cannot be taken for a number.
+    let digits = |count: usize| "1".repeat(count);
+    let number = |count: usize| shown(&format!("{{\"a\": \"{}\"}}", digits(count)));
+    assert_eq!(number(63), format!("  a: \"{}\"", digits(63)));
+    assert_eq!(number(64), format!("  a: {}", digits(64)));
+}
+
+#[test]
+fn one_argument_and_a_preview_have_the_whole_screen() {
+    let lines = vec!["line"; 10].join("\n");
+    let is_complete = |view: &ConsentView| view.folded(SCREEN).is_complete();
+    assert!(is_complete(&view(&json!({ "a": lines }))));
+    assert!(!is_complete(&view(&json!({ "a": lines, "b": 1 }))));
+    let preview = Preview {
+        title: "change".to_owned(),
+        text: lines,
+        covers: &["content"],
+    };
+    let view = view(&json!({ "a": 1, "b": 2, "content": "" })).with_preview(&preview);
+    assert!(is_complete(&view));
+}
+
+#[test]
+fn a_row_is_filled_before_the_next_begins() {
+    let rows = |count: usize| view(&json!({ "a": "x".repeat(count) })).unfolded(24);
+    assert_eq!(rows(17), ["  a: xxxxxxxxxxxxxxxxx"]);
+    assert_eq!(rows(18), ["  a: xxxxxxxxxxxxxxxxx", "  │ x"]);
+}
+
+#[test]
+fn blanks_and_marks_are_counted_where_they_could_hide_something() {
+    let spaces = |count: usize| " ".repeat(count);
+    let stays = |text: &str| assert_eq!(sanitized(text).text, text);
+    let becomes = |text: &str, expected: &str| assert_eq!(sanitized(text).text, expected);
+    stays(&format!("x{}y", spaces(24)));
+    becomes(&format!("x{}y", spaces(25)), "x[␣×25] y");
+    stays(&format!("{}y", spaces(48)));
+    becomes(&format!("{}y", spaces(49)), "[␣×49] y");
+    stays(&format!("x\n{}y", spaces(48)));
+    becomes(&format!("x\n{}y", spaces(49)), "x[⏎×1 ␣×49]\ny");
+    becomes(&format!("x{}y", "\n".repeat(10)), "x[⏎×10]\ny");
+    let marked = |count: usize| format!("a{}", "\u{301}".repeat(count));
+    stays(&marked(3));
+    stays(&format!("{}b{}", marked(3), marked(3)));
+    becomes(&marked(4), &format!("{}\\u{{301}}", marked(3)));
+    becomes(&marked(5), &format!("{}\\u{{301}}\\u{{301}}", marked(3)));
 }
 
 #[test]
@@ -126,6 +205,7 @@ fn a_mask_covers_a_secret_and_nothing_else() {
         ("TOKEN=abc;curl evil", "TOKEN=********;curl evil"),
         ("TOKEN=abc&&reboot", "TOKEN=********&&reboot"),
         ("TOKEN=abc${IFS}reboot", "${IFS}reboot"),
+        ("TOKEN=abc\u{2800}reboot", "reboot"),
         ("x --token abc && rm y", "x --token ******** && rm y"),
         ("x --token;rm y", "x --token;rm y"),
         ("PASSWORD=a\nrm y", "PASSWORD=********\n  │ rm y"),
@@ -156,6 +236,15 @@ fn a_preview_comes_first_and_stands_for_its_arguments() {
     assert_eq!(
         view.whole(),
         "  change a.txt:\n  │ -old\n  │ +new\\u{1b}[2J\n  │ +********\n  │ +password = get()\n  file_path: a.txt"
+    );
+    let header = Preview {
+        text: "bearer abcdef\nbearer abcdefg".to_owned(),
+        ..preview.clone()
+    };
+    let shown = view.clone().with_preview(&header).whole();
+    assert!(
+        shown.contains("bearer abcdef\n  │ bearer ********"),
+        "{shown}"
     );
     let long = Preview {
         text: "+line\n".repeat(1000),

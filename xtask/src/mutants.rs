@@ -243,9 +243,10 @@ fn try_alone(tree: &Tree, mutant: &Mutant, module: &Module) -> Result<Outcome, S
         .output()
         .map_err(|error| format!("cargo-nextest could not be started: {error}"))?;
     tree.restore(mutant)?;
-    Ok(match output.status.success() {
-        true => Outcome::Missed,
-        false => Outcome::Caught("the module's tests".to_owned()),
+    Ok(if output.status.success() {
+        Outcome::Missed
+    } else {
+        Outcome::Caught("the module's tests".to_owned())
     })
 }
 
@@ -263,9 +264,10 @@ fn write_outcomes(
         .iter()
         .map(|(number, _)| without_place(&mutants[*number].name))
         .collect();
-    let before = match again {
-        true => std::fs::read_to_string(path).unwrap_or_default(),
-        false => String::new(),
+    let before = if again {
+        std::fs::read_to_string(path).unwrap_or_default()
+    } else {
+        String::new()
     };
     let name = |line: &str| without_place(line.split('\t').next().unwrap_or_default());
     let others = before.lines().filter(|line| !names.contains(&name(line)));

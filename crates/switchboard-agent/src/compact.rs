@@ -81,7 +81,7 @@ pub(crate) async fn summarise(
             return Ok((Message::text(Role::User, text), answer.usage));
         }
     }
-    Err(broken("the summary has no end"))
+    Err(broken("the summary is incomplete"))
 }
 
 /// Placeholder for messages that could not be summarised.
@@ -158,7 +158,7 @@ fn transcript(messages: &[Message], limit: usize) -> String {
     });
     let last = last.count();
     let skipped = lines.len() - first - last;
-    let note = (skipped > 0).then(|| format!("[{skipped} more entries stood here]\n"));
+    let note = (skipped > 0).then(|| format!("[{skipped} entries left out]\n"));
     let (head, tail) = (lines.iter().take(first), lines.iter().skip(first + skipped));
     let whole: Vec<&str> = head.chain(&note).chain(tail).map(String::as_str).collect();
     whole.join("\n")

@@ -19,8 +19,8 @@ const IMAGE_TOKENS: Tokens = Tokens(1_600);
 const TITLE_CHARACTERS: usize = 80;
 
 /// Result of a call that was running when the session ended.
-const INTERRUPTED: &str = "The call was interrupted before its result was known. Whether it had an effect is not \
-                           known: check before calling again.";
+const INTERRUPTED: &str = "The call was interrupted before its result was known. It may or may not have \
+                           taken effect: check before calling again.";
 
 /// Result of a call that never started.
 const NOT_RUN: &str = "The call was not run, because the turn was interrupted before it.";
@@ -99,8 +99,8 @@ impl Conversation {
                 }
             }
             Entry::CallsBegun { calls } => {
-                let begun = |open: &&mut OpenCall| calls.contains(&open.call.id);
-                for open in self.open.iter_mut().filter(begun) {
+                let started = |open: &&mut OpenCall| calls.contains(&open.call.id);
+                for open in self.open.iter_mut().filter(started) {
                     open.has_begun = true;
                 }
             }

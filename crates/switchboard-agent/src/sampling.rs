@@ -80,7 +80,7 @@ impl Sampler {
             return Err(declined("sampling needs consent, and no user is available"));
         };
         if !params.tools.items.is_empty() {
-            return Err(invalid("this client's model has no tools for servers"));
+            return Err(invalid("tools are not supported in sampling requests"));
         }
         let messages = conversation(&params.messages.items)?;
         let system = params.system_prompt.as_ref();

@@ -180,9 +180,9 @@ fn hash(mut reader: impl io::Read) -> io::Result<([u8; 32], u64)> {
 fn absent_or(error: &io::Error, path: &Path) -> Result<Option<Vec<u8>>, ReadError> {
     match error.kind() {
         // A broken symlink is not the same as an absent file.
-        io::ErrorKind::NotFound if path.symlink_metadata().is_ok() => {
-            Err(ReadError::Other("it is a broken symlink".to_owned()))
-        }
+        io::ErrorKind::NotFound if path.symlink_metadata().is_ok() => Err(ReadError::Other(
+            "the target of the symlink does not exist".to_owned(),
+        )),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
         io::ErrorKind::PermissionDenied => Err(ReadError::Denied),
         _ if error.raw_os_error() == Some(ELOOP) => Err(ReadError::Loop),

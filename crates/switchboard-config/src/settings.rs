@@ -172,7 +172,7 @@ pub enum LoginStore {
     Auto,
     /// The system keyring.
     Keyring,
-    /// A file in the state folder.
+    /// A file.
     File,
 }
 

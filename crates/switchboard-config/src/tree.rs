@@ -67,7 +67,7 @@ pub struct Member<'a> {
     pub key: Cow<'a, str>,
     /// Position of the key.
     pub key_span: Span,
-    /// Its span may be elsewhere, as with TOML headers.
+    /// The value, with its own position.
     pub value: Node<'a>,
 }
 

@@ -1,6 +1,6 @@
 //! A cursor over JSON text that is known to be valid: finds fields without copying or building anything.
 //!
-//! Owns positions in a text, nothing else. The decoder of the MCP types ([`Reader`](crate::types::Reader)) adds limits
+//! A cursor holds a position in a text and nothing else. The decoder of the MCP types (`types/wire/reader.rs`) adds limits
 //! and typed errors; the host reads tool definitions and arguments with it directly. A parser accepted the text before,
 //! so the cursor does not validate it; on text that is not JSON after all it returns [`Malformed`] or a wrong value, and
 //! never panics or loops.

@@ -85,7 +85,7 @@ async fn log_in(server: &AuthorizationServer, vault: Arc<dyn Vault>) {
     let browser = tokio::task::spawn_blocking(move || fetch(&url));
     let answer = attempt.answer().await;
     attempt.finish(answer).await.unwrap();
-    assert!(browser.await.unwrap().contains("The answer has arrived."));
+    assert!(browser.await.unwrap().contains("The response has arrived."));
 }
 
 async fn logged_in(script: Script) -> (AuthorizationServer, tempfile::TempDir) {
@@ -274,7 +274,7 @@ async fn a_model_starts_a_login_and_the_tools_appear() {
     assert_eq!(authenticate(&host).await, (is_error, text));
     let browser = tokio::task::spawn_blocking(move || fetch(&url));
     connected(&mut events).await;
-    assert!(browser.await.unwrap().contains("The answer has arrived."));
+    assert!(browser.await.unwrap().contains("The response has arrived."));
     assert_eq!(tools(&host), ["guarded/one", "guarded/two"]);
     assert_eq!(server.script().logins, 1);
     assert_eq!(

@@ -150,11 +150,10 @@ pub(super) fn outcome(number: usize, tests: &[&Test]) -> Outcome {
             )
         };
         match run() {
-            End::Passed => {}
             End::TimedOut => return Outcome::TimedOut(test.name.clone()),
             // Twice, for a test may fail for a reason of its own.
             End::Failed if run() != End::Passed => return Outcome::Caught(test.name.clone()),
-            End::Failed => {}
+            End::Failed | End::Passed => {}
         }
     }
     Outcome::Missed

@@ -21,9 +21,12 @@ pub(super) struct Switched {
     pub(super) lines: Vec<(Range<usize>, usize)>,
 }
 
+/// A function and its mutants by their numbers.
+type Mutated<'a> = (&'a Function, Vec<(usize, &'a Mutant)>);
+
 /// Puts mutants of one file, by their numbers, into its text. Functions are numbered by their first mutant.
 pub(super) fn switched(text: &str, mutants: &[(usize, &Mutant)]) -> Switched {
-    let mut functions: BTreeMap<usize, (&Function, Vec<(usize, &Mutant)>)> = BTreeMap::new();
+    let mut functions: BTreeMap<usize, Mutated<'_>> = BTreeMap::new();
     for (number, mutant) in mutants {
         if let Some(function) = &mutant.function {
             let entry = functions.entry(function.body.start);
@@ -47,7 +50,7 @@ pub(super) fn switched(text: &str, mutants: &[(usize, &Mutant)]) -> Switched {
 struct Writer<'a> {
     text: &'a str,
     /// By the start of their bodies.
-    functions: Vec<(&'a Function, Vec<(usize, &'a Mutant)>)>,
+    functions: Vec<Mutated<'a>>,
     done: String,
     lines: Vec<(Range<usize>, usize)>,
 }

@@ -42,10 +42,9 @@ impl Tree {
         .map_err(|error| format!("git could not be started: {error}"))?;
         let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
         for file in listed.lines() {
-            match std::fs::read(root().join(file)) {
-                Ok(content) => tree.write(file, &content)?,
-                // Deleted, and not committed yet.
-                Err(_) => continue,
+            // A file that is deleted and not committed yet is left out.
+            if let Ok(content) = std::fs::read(root().join(file)) {
+                tree.write(file, &content)?;
             }
         }
         tree.remove_others(&listed.lines().collect())?;

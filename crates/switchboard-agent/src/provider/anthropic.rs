@@ -139,7 +139,7 @@ pub(super) fn encode(
         messages,
     };
     serde_json::to_vec(&body).map_err(|error| {
-        let message = format!("the request cannot be written: {error}");
+        let message = format!("cannot encode the request: {error}");
         ProviderError::new(NAME, ProviderErrorKind::Refused, message)
     })
 }
@@ -558,7 +558,7 @@ impl Decode for Decoder {
 
     fn finish(&mut self) -> Result<ModelReply, ProviderError> {
         let Some(stop) = self.stop.take() else {
-            return Err(broken("the answer broke off"));
+            return Err(broken("the answer was cut off"));
         };
         let is_cut = stop == "max_tokens" || stop == "model_context_window_exceeded";
         let signer = &self.signer;

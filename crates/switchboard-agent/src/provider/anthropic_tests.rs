@@ -245,7 +245,7 @@ fn what_is_no_answer_says_why() {
             "{stream}"
         );
     };
-    check("", ProviderErrorKind::Broken, "the answer broke off");
+    check("", ProviderErrorKind::Broken, "the answer was cut off");
     check(
         "data: {\"type\":\"message_sto",
         ProviderErrorKind::Broken,

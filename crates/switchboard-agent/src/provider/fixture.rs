@@ -196,6 +196,6 @@ pub(super) fn assert_chunks_make_the_answer(chunks: &[Chunk], answer: &ModelRepl
         .calls()
         .map(|call| (call.id.clone(), call.name.clone()))
         .collect();
-    let begun: Vec<_> = calls.into_iter().map(|(id, name, _)| (id, name)).collect();
-    assert_eq!(begun, made);
+    let started: Vec<_> = calls.into_iter().map(|(id, name, _)| (id, name)).collect();
+    assert_eq!(started, made);
 }

@@ -223,7 +223,7 @@ impl Events {
                 }
                 Ok(Err(error)) => {
                     let cause = failure::innermost(&error);
-                    return Err(self.broken(&format!("the answer broke off: {cause}")));
+                    return Err(self.broken(&format!("the answer was cut off: {cause}")));
                 }
                 Ok(Ok(chunk)) => chunk,
             };
@@ -341,7 +341,7 @@ async fn read_start(response: &mut reqwest::Response, most: usize) -> Bytes {
 }
 
 fn silence(idle: Duration) -> String {
-    format!("nothing came for {idle:?}")
+    format!("no data received for {idle:?}")
 }
 
 fn starts_with(value: &[u8], essence: &str) -> bool {

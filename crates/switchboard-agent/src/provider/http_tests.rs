@@ -190,7 +190,7 @@ async fn failures_are_told_for_what_they_are() {
         (
             Turn::text("half").step(Step::End),
             Kind::Broken,
-            "the answer broke off",
+            "the answer was cut off",
         ),
         (
             Turn::text("half").step(Step::Raw("data: }garbage{\n\n".to_owned())),
@@ -254,7 +254,7 @@ async fn what_passes_is_asked_again() {
         .await
         .unwrap();
         let chunks = ask(&*provider(&model, wire, 3).await).await.unwrap();
-        let told: Vec<String> = chunks
+        let items: Vec<String> = chunks
             .iter()
             .map(|chunk| match chunk {
                 Chunk::Again(retry) => format!("again {}", retry.attempt),
@@ -263,7 +263,7 @@ async fn what_passes_is_asked_again() {
             })
             .collect();
         assert_eq!(
-            told,
+            items,
             [
                 "again 2",
                 "Text(\"half of it\")",
@@ -340,7 +340,7 @@ async fn silence_has_an_end_and_a_complete_answer_does_not_wait_for_one() {
     let error = ask(&provider).await.unwrap_err();
     assert_eq!(
         (error.kind, error.message.as_str()),
-        (ProviderErrorKind::TimedOut, "nothing came for 100ms")
+        (ProviderErrorKind::TimedOut, "no data received for 100ms")
     );
     let answer = answer_of(&ask(&provider).await.unwrap());
     assert_eq!(answer.message.all_text(), "b");

@@ -204,7 +204,7 @@ pub(super) fn encode(
         messages,
     };
     serde_json::to_vec(&body).map_err(|error| {
-        let message = format!("the request cannot be written: {error}");
+        let message = format!("cannot encode the request: {error}");
         ProviderError::new(NAME, ProviderErrorKind::Refused, message)
     })
 }

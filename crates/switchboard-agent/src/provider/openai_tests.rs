@@ -271,9 +271,9 @@ fn tokens_are_counted_here_where_the_endpoint_does_not_count() {
             ..Usage::default()
         }
     );
-    let mut told = data.to_vec();
-    told.push(json!({"choices": [], "usage": {"prompt_tokens": 0, "completion_tokens": 1}}));
-    let (_, answer) = decode(Decoder::new(&request), &[events(&told).as_bytes()]);
+    let mut with_usage = data.to_vec();
+    with_usage.push(json!({"choices": [], "usage": {"prompt_tokens": 0, "completion_tokens": 1}}));
+    let (_, answer) = decode(Decoder::new(&request), &[events(&with_usage).as_bytes()]);
     let usage = answer.unwrap().usage;
     assert_eq!(
         (usage.input, usage.output, usage.is_estimate),
@@ -483,11 +483,11 @@ fn what_is_no_answer_says_why() {
             "{stream}"
         );
     };
-    check("", ProviderErrorKind::Broken, "the answer broke off");
+    check("", ProviderErrorKind::Broken, "the answer was cut off");
     check(
         &events(&[delta(json!({"content": "Hi"}))]),
         ProviderErrorKind::Broken,
-        "the answer broke off",
+        "the answer was cut off",
     );
     check(
         "data: garbage\n\n",
@@ -505,7 +505,7 @@ fn what_is_no_answer_says_why() {
     check(
         &events(&many),
         ProviderErrorKind::Broken,
-        "the answer makes too many calls",
+        "the answer has too many calls",
     );
 }
 

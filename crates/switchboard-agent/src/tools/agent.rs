@@ -21,8 +21,7 @@ pub(crate) struct Task {
 
 impl Task {
     pub(crate) fn read(arguments: &RawValue) -> Result<Self, String> {
-        serde_json::from_str(arguments.get())
-            .map_err(|error| format!("the arguments cannot be read: {error}"))
+        serde_json::from_str(arguments.get()).map_err(|error| format!("invalid arguments: {error}"))
     }
 
     /// The parsed globs; the error names an invalid one.

@@ -25,7 +25,7 @@ pub(super) fn resolve(text: &str, context: &LocalContext) -> Result<PathBuf, Loc
     let problem = if text.is_empty() {
         "it is empty"
     } else if text.contains('\0') {
-        "it has a NUL character in it"
+        "it contains a NUL character"
     } else if text.starts_with('~') {
         "`~` is not expanded; write the path in full"
     } else if text

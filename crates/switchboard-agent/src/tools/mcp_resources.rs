@@ -229,5 +229,5 @@ fn failed(error: &ContentError, connected: &[ServerName]) -> LocalOutput {
 }
 
 fn unreadable(error: &serde_json::Error) -> LocalOutput {
-    LocalOutput::error(format!("the arguments cannot be read: {error}"))
+    LocalOutput::error(format!("invalid arguments: {error}"))
 }

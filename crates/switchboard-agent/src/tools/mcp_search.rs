@@ -80,7 +80,7 @@ impl LocalTool for McpSearch {
             let arguments: Arguments = match serde_json::from_str(arguments.get()) {
                 Ok(arguments) => arguments,
                 Err(error) => {
-                    return LocalOutput::error(format!("the arguments cannot be read: {error}"));
+                    return LocalOutput::error(format!("invalid arguments: {error}"));
                 }
             };
             let limit = arguments.limit.map_or(DEFAULT_LIMIT, |limit| {

@@ -36,9 +36,9 @@ impl Shell {
     #[must_use]
     pub fn without<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         let names: Vec<&str> = names.into_iter().collect();
-        let is_kept = |name: &OsStr| !names.iter().any(|withheld| name == *withheld);
-        let kept = self.environment.iter().filter(|(name, _)| is_kept(name));
-        self.environment = kept.cloned().collect();
+        let is_visible = |name: &OsStr| !names.iter().any(|withheld| name == *withheld);
+        let visible = self.environment.iter().filter(|(name, _)| is_visible(name));
+        self.environment = visible.cloned().collect();
         self
     }
 

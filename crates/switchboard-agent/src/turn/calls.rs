@@ -104,13 +104,13 @@ impl Turn<'_> {
     }
 
     async fn make_at_once(&mut self, batch: Vec<Ready<'_>>) -> Result<(), SessionError> {
-        let begun = batch.iter().filter_map(|(call, prepared)| {
+        let started = batch.iter().filter_map(|(call, prepared)| {
             let is_made = prepared.arguments.is_ok();
             is_made.then(|| call.id.clone())
         });
-        let begun: Vec<String> = begun.collect();
-        if !begun.is_empty() {
-            let entry = Entry::CallsBegun { calls: begun };
+        let started: Vec<String> = started.collect();
+        if !started.is_empty() {
+            let entry = Entry::CallsBegun { calls: started };
             self.state.journal.append(entry).await?;
         }
         let caller = Caller {

@@ -101,7 +101,7 @@ async fn no_is_no_and_a_budget_ends() {
     check(&agreed, &question(10), Err(used_up)).await;
     let mut tools = question(10);
     tools["tools"] = json!([{"name": "x", "inputSchema": {"type": "object"}}]);
-    let no_tools = "this client's model has no tools for servers";
+    let no_tools = "tools are not supported in sampling requests";
     check(
         &Sampler::new(shared(), 30).asking(person(true)),
         &tools,

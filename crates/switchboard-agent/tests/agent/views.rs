@@ -317,7 +317,7 @@ async fn over_thirty_turns_requests_begin_like_the_one_before() {
         let asked = provider.asked();
         for (number, pair) in asked.windows(2).enumerate().skip(before.saturating_sub(1)) {
             let first_of_turn = number + 1 == before;
-            let kept = common(&pair[0], &pair[1]);
+            let shared = common(&pair[0], &pair[1]);
             let whole = pair[0].flattened().len();
             let tools = 1 + pair[0].tools.len();
             let is_removal = first_of_turn && removals.contains(&turn);
@@ -330,8 +330,8 @@ async fn over_thirty_turns_requests_begin_like_the_one_before() {
                 tools
             };
             assert!(
-                kept >= expected,
-                "turn {turn}: {kept} of {whole} texts stayed"
+                shared >= expected,
+                "turn {turn}: {shared} of {whole} texts stayed"
             );
             assert_eq!(
                 is_removal,
@@ -363,10 +363,10 @@ async fn over_thirty_turns_requests_begin_like_the_one_before() {
         })
         .collect();
     for name in ["guest", "ant"] {
-        let told = texts
+        let introductions = texts
             .iter()
             .filter(|text| text.contains(&format!("Ask {name} about")));
-        assert_eq!(told.count(), 1, "{name}");
+        assert_eq!(introductions.count(), 1, "{name}");
     }
     assert!(!last.system.contains("about everything"));
 }

@@ -112,15 +112,15 @@ async fn events_of_calls_name_the_server_the_tool_and_the_result() {
     let (options, _) = with_note(&provider);
     let session = Agent::new(options).session(workspace());
     let seen = events(&session, "go").await;
-    let begun = seen.iter().filter_map(|event| match event {
+    let started = seen.iter().filter_map(|event| match event {
         SessionEvent::CallBegins {
             id, server, tool, ..
         } => Some((id.as_str(), server.as_deref(), tool.as_str())),
         _ => None,
     });
-    let begun: Vec<_> = begun.collect();
+    let started: Vec<_> = started.collect();
     assert_eq!(
-        begun,
+        started,
         [
             ("a", Some("bench"), "echo"),
             ("b", None, "Note"),
@@ -394,12 +394,12 @@ async fn hooks_are_told_which_session_calls() {
         says("done"),
     ]);
     let (mut options, _) = with_note(&provider);
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let calls_seen = Arc::new(Mutex::new(Vec::new()));
     let hook = {
-        let told = Arc::clone(&told);
+        let calls_seen = Arc::clone(&calls_seen);
         move |call: &HookInput<'_>| {
-            let mut told = told.lock().expect("sessions");
-            told.push((call.subject.tool.to_owned(), call.session.to_owned()));
+            let mut calls_seen = calls_seen.lock().expect("sessions");
+            calls_seen.push((call.subject.tool.to_owned(), call.session.to_owned()));
             HookAnswer::default()
         }
     };
@@ -419,9 +419,9 @@ async fn hooks_are_told_which_session_calls() {
     let session = Agent::new(options).session(workspace());
     session.send("note").await.expect("a reply");
     let id = session.id().to_string();
-    let told = told.lock().expect("sessions").clone();
+    let calls_seen = calls_seen.lock().expect("sessions").clone();
     assert_eq!(
-        told,
+        calls_seen,
         [("Note".to_owned(), id.clone()), ("echo".to_owned(), id)]
     );
 }

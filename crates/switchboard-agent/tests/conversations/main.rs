@@ -42,18 +42,18 @@ async fn check(name: String, file: PathBuf) {
     let conversation: Conversation =
         toml::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
     let mut rendered = format!("{}\n", conversation.about);
-    let mut told = Vec::new();
+    let mut output = Vec::new();
     for wire in [Wire::Anthropic, Wire::OpenAi] {
         let mut played = play(&name, &conversation, wire).await;
         rendered.push_str(&render(wire, &played, conversation.shows_tools));
-        in_order(&mut played.told);
-        told.push(played.told);
+        in_order(&mut played.output);
+        output.push(played.output);
     }
     assert_eq!(
-        told[0], told[1],
-        "{name}: people are told the same whatever the format"
+        output[0], output[1],
+        "{name}: the output must not depend on the format"
     );
-    let _ = writeln!(rendered, "\n== told\n{}", told[0].join("\n"));
+    let _ = writeln!(rendered, "\n== told\n{}", output[0].join("\n"));
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(folder().join("snapshots"));
     settings.set_prepend_module_to_snapshot(false);
@@ -62,12 +62,12 @@ async fn check(name: String, file: PathBuf) {
 }
 
 /// Parallel calls end in any order: sorts each group into starts, then ends.
-fn in_order(told: &mut [String]) {
+fn in_order(output: &mut [String]) {
     let is_end = |line: &String| line.ends_with(" ended") || line.ends_with(" failed");
     let mut start = 0;
     let mut open = 0;
-    for place in 0..told.len() {
-        let line = &told[place];
+    for place in 0..output.len() {
+        let line = &output[place];
         if !line.starts_with("call ") {
             start = place + 1;
             open = 0;
@@ -75,7 +75,7 @@ fn in_order(told: &mut [String]) {
         }
         open = if is_end(line) { open - 1 } else { open + 1 };
         if open == 0 {
-            told[start..=place].sort_by_key(|line| {
+            output[start..=place].sort_by_key(|line| {
                 // Starts keep their order.
                 let name = is_end(line).then(|| (line.len(), line.clone()));
                 (is_end(line), name)

@@ -46,15 +46,15 @@ pub(crate) struct Played {
     /// Requests to the model.
     pub(crate) requests: Vec<Recorded>,
     /// Output for the user.
-    pub(crate) told: Vec<String>,
+    pub(crate) output: Vec<String>,
     /// Texts that differ from run to run, with their placeholders.
     pub(crate) places: Vec<(String, String)>,
 }
 
 pub(crate) async fn play(name: &str, conversation: &Conversation, wire: Wire) -> Played {
     let playing = Playing::start(conversation, wire).await;
-    let told = timeout(PATIENCE, playing.run(conversation)).await;
-    let told = told.unwrap_or_else(|_| {
+    let output = timeout(PATIENCE, playing.run(conversation)).await;
+    let output = output.unwrap_or_else(|_| {
         panic!(
             "{name} ({wire:?}) does not end; asked: {:#?}",
             playing.model.requests()
@@ -77,7 +77,7 @@ pub(crate) async fn play(name: &str, conversation: &Conversation, wire: Wire) ->
     }
     Played {
         requests: playing.model.requests(),
-        told,
+        output,
         places,
     }
 }
@@ -161,7 +161,7 @@ impl Playing {
     async fn run(&self, conversation: &Conversation) -> Vec<String> {
         let talk = async {
             let mut session = self.agent.session(&self.workspace);
-            let mut told = Vec::new();
+            let mut output = Vec::new();
             for prompt in &conversation.prompts {
                 let prompt = prompt.whole();
                 if prompt.resume {
@@ -175,17 +175,17 @@ impl Playing {
                 if prompt.compact {
                     session.compact().await.unwrap();
                 }
-                told.extend(self.turn(&session, prompt).await);
+                output.extend(self.turn(&session, prompt).await);
             }
-            told
+            output
         };
         let meanwhile = async {
             for event in &conversation.meanwhile {
                 self.happen(event).await;
             }
         };
-        let (told, ()) = tokio::join!(talk, meanwhile);
-        told
+        let (output, ()) = tokio::join!(talk, meanwhile);
+        output
     }
 
     async fn turn(&self, session: &Session, prompt: WholePrompt) -> Vec<String> {
@@ -196,19 +196,19 @@ impl Playing {
                 data: "iVBORw0KGgo=".to_owned(),
             }));
         }
-        let mut told = vec!["> a turn".to_owned()];
+        let mut output = vec!["> a turn".to_owned()];
         let mut events = session.stream(said);
         loop {
             let event = tokio::select! {
                 event = events.next() => event,
                 () = self.interrupt.notified() => {
-                    told.push("interrupted".to_owned());
-                    return told;
+                    output.push("interrupted".to_owned());
+                    return output;
                 }
             };
             match event {
-                None => return told,
-                Some(event) => told.extend(tell(event)),
+                None => return output,
+                Some(event) => output.extend(render_event(event)),
             }
         }
     }
@@ -290,7 +290,7 @@ impl Options {
 }
 
 /// Renders an event as a line, without what differs from run to run.
-fn tell(event: Result<SessionEvent, SessionError>) -> Option<String> {
+fn render_event(event: Result<SessionEvent, SessionError>) -> Option<String> {
     Some(match event {
         Err(error) => {
             let error = error.to_string();

@@ -40,7 +40,7 @@ async fn a_command_that_cannot_be_read_is_told() {
     let answer = world.bad("Bash", json!({ "command": "echo (" })).await;
     assert!(answer.contains("syntax error"), "{answer}");
     let answer = world.bad("Bash", json!({ "command": "a\0b" })).await;
-    assert_eq!(answer, "the command has a NUL character in it");
+    assert_eq!(answer, "the command contains a NUL character");
     let long = "#".repeat(200_000);
     let answer = world.bad("Bash", json!({ "command": long })).await;
     assert!(answer.contains("write it to a file"), "{answer}");
@@ -205,5 +205,5 @@ async fn a_person_hears_how_it_gets_on() {
     let world = World::new();
     let command = "sleep 0.7; printf 'half \\033[1mdone\\033[0m\\n'";
     world.good("Bash", json!({ "command": command })).await;
-    assert_eq!(*world.told.lock().unwrap(), ["half done"]);
+    assert_eq!(*world.progress.lock().unwrap(), ["half done"]);
 }

@@ -31,7 +31,7 @@ struct World {
     workspace: PathBuf,
     tools: Vec<Arc<dyn LocalTool>>,
     context: LocalContext,
-    told: Arc<Mutex<Vec<String>>>,
+    progress: Arc<Mutex<Vec<String>>>,
 }
 
 impl World {
@@ -44,21 +44,21 @@ impl World {
         let root = folder.path().canonicalize().unwrap();
         let workspace = root.join("work");
         std::fs::create_dir(&workspace).unwrap();
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let teller = Arc::clone(&told);
+        let progress = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&progress);
         let context = LocalContext {
             workspace: workspace.clone(),
             max_output_tokens: 4000,
             spill: Some(SpillFolder::new(root.join("spill"))),
             secrets: Arc::default(),
-            progress: Arc::new(move |text| teller.lock().unwrap().push(text)),
+            progress: Arc::new(move |text| sink.lock().unwrap().push(text)),
         };
         Self {
             _folder: folder,
             workspace,
             tools: standard(shell),
             context,
-            told,
+            progress,
         }
     }
 

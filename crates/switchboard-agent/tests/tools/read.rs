@@ -209,7 +209,7 @@ async fn what_cannot_be_read_is_told_with_what_to_do() {
     .await;
     check(
         "a\0b",
-        "\"a\\0b\" is not a path: it has a NUL character in it",
+        "\"a\\0b\" is not a path: it contains a NUL character",
     )
     .await;
     let answer = world.good("Read", json!({"file_path": "latin.txt"})).await;

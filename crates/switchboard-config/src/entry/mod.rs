@@ -401,7 +401,7 @@ impl fmt::Display for Permission {
 pub struct Sandbox {
     /// File access.
     pub mode: SandboxMode,
-    /// Network access; `None`: the default of the mode.
+    /// Network access; `None`: allowed.
     pub network: Option<bool>,
 }
 

@@ -23,7 +23,7 @@ pub trait Authorizer: fmt::Debug + Send + Sync + 'static {
         refusal: Refusal<'a>,
     ) -> BoxFuture<'a, Verdict>;
 
-    /// Stores the nonce from a response, successful or not, for the next DPoP proof.
+    /// Stores the nonce from a response, successful or not, for the next `DPoP` proof.
     fn nonce(&self, url: &Url, nonce: &str);
 }
 

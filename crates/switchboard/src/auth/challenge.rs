@@ -6,7 +6,7 @@
 /// The `Bearer` and `DPoP` parameters of a refusal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Challenge {
-    /// The server requires DPoP-bound tokens.
+    /// The server requires `DPoP`-bound tokens.
     pub(super) wants_dpop: bool,
     /// Error code, for example `invalid_token`.
     pub(super) error: Option<String>,
@@ -142,6 +142,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_a_lack_of_scopes_is_repaired_by_more() {
+        for (value, expected) in [
+            ("Bearer error=insufficient_scope", true),
+            ("Bearer error=invalid_token", false),
+            ("Bearer", false),
+        ] {
+            assert_eq!(wants_more_scope(&[value.to_owned()]), expected, "{value}");
+        }
+        assert!(!wants_more_scope(&[]));
+    }
+
+    #[test]
     fn challenges_are_read_whatever_stands_around_them() {
         let check = |values: &[&str], expected: Challenge| {
             let values: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
@@ -168,6 +180,21 @@ mod tests {
             Challenge {
                 error: Some("insufficient_scope".to_owned()),
                 scopes: list(&["files:read"]),
+                ..Challenge::default()
+            },
+        );
+        // What other schemes say is not for us.
+        check(
+            &[
+                r#"Digest scope="no", resource_metadata="https://evil/", error="insufficient_scope""#,
+            ],
+            Challenge::default(),
+        );
+        check(
+            &[r#"Bearer , =scope=s, error="a\"b\\c""#],
+            Challenge {
+                error: Some(r#"a"b\c"#.to_owned()),
+                scopes: list(&["s"]),
                 ..Challenge::default()
             },
         );

@@ -138,7 +138,7 @@ async fn register(
     })
 }
 
-/// Whether tokens are DPoP-bound.
+/// Whether tokens are `DPoP`-bound.
 pub(super) fn uses_dpop(found: &Discovered, setting: Option<bool>) -> bool {
     setting.unwrap_or(found.wants_dpop && found.endpoints.has_dpop)
 }

@@ -25,7 +25,7 @@ pub(super) struct Discovered {
     pub(super) resource: String,
     /// Scopes that the resource supports.
     pub(super) scopes: Vec<String>,
-    /// The resource requires DPoP-bound tokens.
+    /// The resource requires `DPoP`-bound tokens.
     pub(super) wants_dpop: bool,
     pub(super) endpoints: Endpoints,
     pub(super) reach: SsrfPolicy,

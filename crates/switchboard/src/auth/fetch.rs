@@ -28,10 +28,10 @@ const MAX_BODY: usize = 256 * 1024;
 const DEADLINE: Duration = Duration::from_secs(20);
 /// Maximum number of redirects for one document.
 const MOST_REDIRECTS: usize = 3;
-/// Response header with the nonce for the next DPoP proof.
+/// Response header with the nonce for the next `DPoP` proof.
 pub(crate) const DPOP_NONCE: &str = "dpop-nonce";
 
-/// Fetches documents and posts forms under an [`SsrfPolicy`]. Cheap to clone.
+/// Fetches documents and posts forms under the SSRF policy of a server. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Fetcher(Arc<Inner>);
 

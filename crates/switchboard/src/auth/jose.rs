@@ -31,7 +31,7 @@ pub(super) fn random_text() -> Result<Secret, LoginErrorKind> {
     Ok(Secret::new(base64url(&bytes)))
 }
 
-/// SHA-256 digest, base64url-encoded, for PKCE and DPoP.
+/// SHA-256 digest, base64url-encoded, for PKCE and `DPoP`.
 pub(super) fn digest(text: &str) -> String {
     base64url(&Sha256::digest(text.as_bytes()))
 }
@@ -61,11 +61,11 @@ pub(super) fn client_assertion(
     key.sign(&header, &claims)
 }
 
-/// DPoP key that tokens are bound to.
+/// `DPoP` key that tokens are bound to.
 #[derive(Clone)]
 pub(super) struct ProofKey(Secret);
 
-/// The request that a DPoP proof covers.
+/// The request that a `DPoP` proof covers.
 pub(super) struct ProofOf<'p> {
     pub(super) method: &'p str,
     pub(super) url: &'p Url,
@@ -91,7 +91,7 @@ impl ProofKey {
         Self(text)
     }
 
-    /// Creates the DPoP proof for one request.
+    /// Creates the `DPoP` proof for one request.
     pub(super) fn proof(&self, of: &ProofOf<'_>) -> Result<Secret, LoginErrorKind> {
         let broken = LoginErrorKind::BadKey("the stored copy is damaged");
         let bytes = BASE64_URL_SAFE_NO_PAD

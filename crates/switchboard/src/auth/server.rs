@@ -43,7 +43,7 @@ pub struct AuthSettings {
     pub resource: Option<String>,
     /// OAuth grant type.
     pub grant: Grant,
-    /// DPoP: `Some(true)` always, `Some(false)` never, `None` when the server requires it.
+    /// `DPoP`: `Some(true)` always, `Some(false)` never, `None` when the server requires it.
     pub dpop: Option<bool>,
 }
 

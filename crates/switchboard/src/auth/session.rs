@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 const REFUSED_PAUSE: Duration = Duration::from_secs(60);
 /// Maximum number of retries of one request.
 const MOST_ATTEMPTS: u32 = 3;
-/// Maximum length of a DPoP nonce.
+/// Maximum length of a `DPoP` nonce.
 const MAX_NONCE: usize = 1024;
 
 /// Observer of token requests: called with `true` on success. Must not block.
@@ -66,7 +66,7 @@ struct Inner {
     vault: Arc<dyn Vault>,
     clock: Arc<dyn Clock>,
     current: Mutex<Current>,
-    /// Nonce for the next DPoP proof.
+    /// Nonce for the next `DPoP` proof.
     nonce: Mutex<Option<String>>,
     /// Observer of token requests.
     renewals: OnceLock<Renewals>,

@@ -1,7 +1,6 @@
 //! Requests to an OAuth token endpoint.
 //!
-//! Handles client authentication, the DPoP proof with its nonce, and decoding of the response. The caller supplies the
-//! form.
+//! Handles client authentication, the `DPoP` proof with its nonce, and response decoding. The caller fills the form.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

@@ -143,7 +143,7 @@ fn suspicious(habits: &Habits<'_>) -> Option<Finding> {
         finding(
             "suspicious",
             Severity::Warning,
-            format!("{} as if written for the model behind your back", counted(found.len(), "text looks")),
+            format!("{} that may contain hidden instructions for the model", counted(found.len(), "text")),
             listed(found.iter().cloned()),
             "review them with `switchboard tools --json`; use the server only if you understand why they are there, and list what \
              you do not trust in disabled_tools",
@@ -592,7 +592,7 @@ mod tests {
             &["suspicious"],
         );
         assert!(
-            found[0].why.starts_with("a tells the model to disregard"),
+            found[0].why.starts_with("a tells the model to ignore"),
             "{found:?}"
         );
         let property = |number: usize| {

@@ -1,8 +1,8 @@
 //! Permissions: one engine for built-in and MCP tools.
 //!
 //! Implements permission rules, the protection of Switchboard's own files, the defaults when no rule matches, and
-//! consent prompts. Rules are read from files by `switchboard-config`, hooks run in `crate::hooks`, and calls are
-//! recorded by `crate::audit`.
+//! consent prompts. Rules are read from files by `switchboard-config`, hooks run in `hooks`, and calls are
+//! recorded by `audit`.
 //!
 //! | item | purpose |
 //! |---|---|
@@ -19,7 +19,7 @@
 //!
 //! ```no_run
 //! # use std::sync::Arc;
-//! # use switchboard::options::HostOptions;
+//! # use switchboard::HostOptions;
 //! # use switchboard::permissions::{Engine, PermissionGate, Policy};
 //! # use switchboard_config::{files::Folders, resolve::Config};
 //! # fn example(config: &Config, folders: &Folders) -> HostOptions {

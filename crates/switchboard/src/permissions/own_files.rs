@@ -506,12 +506,8 @@ mod tests {
             check(json!({ "path": text }), false);
         }
         // Each character may be written as an escape.
-        let escapes: String = "./"
-            .repeat(LONGEST / 3)
-            .chars()
-            .map(|character| format!("\\u{:04x}", u32::from(character)))
-            .collect();
-        let escaped = format!(r#"{{"path": "{escapes}.mcp.json"}}"#);
+        let dots = r"\u002e\u002f".repeat(LONGEST / 3);
+        let escaped = format!(r#"{{"path": "{dots}.mcp.json"}}"#);
         let raw: Box<RawValue> = serde_json::from_str(&escaped).expect("JSON");
         let write = Subject::built_in("Write");
         assert!(own.named_by(&write, Some(&raw), Reach::Change).is_some());

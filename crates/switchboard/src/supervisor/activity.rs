@@ -75,6 +75,7 @@ fn transferred(pid: u32) -> u64 {
 #[cfg(target_os = "linux")]
 mod tests {
     use std::io::Write as _;
+    use std::os::unix::process::CommandExt as _;
     use std::process::{Command, Stdio};
 
     use super::*;
@@ -84,6 +85,7 @@ mod tests {
         let mut child = Command::new("sh")
             .args(["-c", "head -c 1000000 >/dev/null; read line; sleep 600"])
             .stdin(Stdio::piped())
+            .process_group(0)
             .spawn()
             .unwrap();
         let root = child.id();
@@ -104,7 +106,8 @@ mod tests {
             before = Activity::of(root);
         }
         assert!(!Activity::of(root).is_progress_since(&before));
-        child.kill().unwrap();
+        let group = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
         child.wait().unwrap();
     }
 }

@@ -118,7 +118,7 @@ pub struct HttpRefusal {
     pub in_session: bool,
     /// Challenges of `WWW-Authenticate`.
     pub challenges: Vec<String>,
-    /// Nonce for the next DPoP proof (`DPoP-Nonce`).
+    /// Nonce for the next `DPoP` proof (`DPoP-Nonce`).
     pub dpop_nonce: Option<String>,
     /// Delay requested by `Retry-After`.
     pub retry_after: Option<Duration>,

@@ -1,4 +1,4 @@
-//! The tools of the embedded server: glob, grep, read_file.
+//! The tools of the embedded server: glob, grep, `read_file`.
 //!
 //! Input and output are bounded; a result that reaches a limit says so, with a hint how to narrow the request.
 

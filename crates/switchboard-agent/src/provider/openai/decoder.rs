@@ -99,7 +99,7 @@ impl Decoder {
         let place = match self.place(delta, name) {
             Some(place) => place,
             None if self.calls.len() >= MOST_CALLS => {
-                return Err(broken("the answer makes too many calls"));
+                return Err(broken("the answer has too many calls"));
             }
             None => {
                 let server_id = delta["id"].as_str().unwrap_or_default().to_owned();
@@ -229,7 +229,7 @@ impl Decode for Decoder {
         let reason = match self.finish_reason.take() {
             Some(reason) => reason,
             None if self.is_over => String::new(),
-            None => return Err(broken("the answer broke off")),
+            None => return Err(broken("the answer was cut off")),
         };
         let is_cut = reason == "length";
         let mut parts = Vec::new();

@@ -79,7 +79,7 @@ impl Bash {
             ));
         }
         if arguments.command.contains('\0') {
-            return LocalOutput::error("the command has a NUL character in it");
+            return LocalOutput::error("the command contains a NUL character");
         }
         let (folder, is_lost) = self.start_folder(context);
         // Without the file the command still runs, but its folder does not carry over.

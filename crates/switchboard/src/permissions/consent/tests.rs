@@ -158,7 +158,7 @@ fn no_argument_is_left_out() {
 
 #[test]
 fn one_argument_and_a_preview_have_the_whole_screen() {
-    let lines = vec!["line"; 10].join("\n");
+    let lines = ["line"; 10].join("\n");
     let is_complete = |view: &ConsentView| view.folded(SCREEN).is_complete();
     assert!(is_complete(&view(&json!({ "a": lines }))));
     assert!(!is_complete(&view(&json!({ "a": lines, "b": 1 }))));

@@ -91,7 +91,7 @@ impl Permits {
         }
     }
 
-    /// Records the DPoP nonce of a response.
+    /// Records the `DPoP` nonce of a response.
     pub(in crate::transport) fn answered(&self, url: &Url, headers: &HeaderMap) {
         if let Some(nonce) = headers.get(DPOP_NONCE)
             && let Ok(nonce) = nonce.to_str()
@@ -100,7 +100,7 @@ impl Permits {
         }
     }
 
-    /// Records a DPoP nonce.
+    /// Records a `DPoP` nonce.
     pub(in crate::transport) fn noted(&self, url: &Url, nonce: &str) {
         if let Some(authorizer) = &self.authorizer {
             authorizer.nonce(url, nonce);

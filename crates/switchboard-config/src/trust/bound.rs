@@ -347,3 +347,125 @@ fn read_by_itself(tool: &str, words: &[String]) -> Vec<String> {
     }
     names
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_spellings(word: &str, expected: &[&str]) {
+        assert_eq!(spellings(word), expected, "{word:?}");
+    }
+
+    #[test]
+    fn a_word_is_taken_apart_into_all_paths_that_it_may_name() {
+        check_spellings("", &[]);
+        check_spellings("a", &["a"]);
+        check_spellings(".", &["."]);
+        check_spellings("--x=./y", &["--x", "./y", "--x=./y"]);
+        check_spellings("=a", &["a", "=a"]);
+        check_spellings("a=.", &["a", "a=."]);
+        check_spellings("file:///p/x", &["file", "/p/x", "file:///p/x"]);
+        check_spellings("cd a; ./b", &["cd", "a", "./b", "cd a; ./b"]);
+        check_spellings("node .", &["node", ".", "node ."]);
+        check_spellings(". .", &[".", ". ."]);
+        check_spellings("a a", &["a", "a a"]);
+        // Neither can be a path.
+        check_spellings("a\0b", &[]);
+        check_spellings(&"a".repeat(LONGEST_PATH + 1), &[]);
+        let longest = "a".repeat(LONGEST_PATH);
+        check_spellings(&longest, &[&longest]);
+    }
+
+    #[test]
+    fn a_word_of_any_length_has_a_bounded_number_of_spellings() {
+        let words = (0..MOST_WORDS / 2).map(|number| format!("k{number}=v{number}"));
+        let words: Vec<String> = words.collect();
+        // Each of these has three; the one at the limit is completed.
+        let found = spellings(&words.join(" ")).len();
+        assert!(found > MOST_WORDS && found <= MOST_WORDS + 3, "{found}");
+    }
+
+    #[test]
+    fn runners_read_the_packages_that_their_words_name() {
+        let words = ["-y", "tool", "@scope/other", "folder/", ".", "..", "a/.."];
+        let words = words.map(str::to_owned);
+        let expected = [
+            ".npmrc",
+            "bunfig.toml",
+            "node_modules/.bin/tool",
+            "node_modules/.bin/other",
+        ];
+        assert_eq!(read_by_itself("npx", &words), expected);
+        assert_eq!(read_by_itself("deno", &words), ["deno.json", "deno.jsonc"]);
+        assert_eq!(read_by_itself("node", &words), [""; 0]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_repository_is_known_by_its_name_and_by_where_it_is() {
+        use crate::files::Disk;
+
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let make = |name: &str| std::fs::create_dir_all(root.join(name)).unwrap();
+        let write = |name: &str| std::fs::write(root.join(name), name).unwrap();
+        let link = |target: &str, name: &str| {
+            std::os::unix::fs::symlink(root.join(target), root.join(name)).unwrap();
+        };
+        for folder in ["real/sub", "outside/tools"] {
+            make(folder);
+        }
+        for file in ["real/run.sh", "outside/run.sh", "outside/tools/index.js"] {
+            write(file);
+        }
+        link("real", "project");
+        link("outside/run.sh", "real/out.sh");
+        link("outside/tools", "real/tools");
+        link("outside/missing", "real/dangling");
+        let mut binder = FileBinder::new(&Disk, &root.join("project"));
+        let mut bound = |word: &str| {
+            let words = [word.replace("ROOT", root.to_str().unwrap())];
+            let named = Named {
+                words: &words,
+                ..Named::default()
+            };
+            let found = binder.bind(named, Path::new("")).into_iter();
+            let shown = found.map(|file| match file.content {
+                FileContent::Hashed { bytes, .. } => format!("{bytes} bytes"),
+                FileContent::Link(target) => {
+                    let target = target.strip_prefix(&root).unwrap();
+                    format!("link to {}", target.display())
+                }
+                FileContent::Unreadable(reason) => reason.to_string(),
+            });
+            shown.collect::<Vec<_>>()
+        };
+        for place in ["", "ROOT/project/", "ROOT/real/"] {
+            let mut check = |name: &str, expected: &[&str]| {
+                assert_eq!(bound(&format!("{place}{name}")), expected, "{place}{name}");
+            };
+            check("run.sh", &["11 bytes"]);
+            check("out.sh", &["link to outside/run.sh"]);
+            // A folder that is a link is not bound itself, but the programs in it are.
+            check("tools", &["link to outside/tools/index.js"]);
+            check(
+                "dangling",
+                &["cannot be read: the target of the symlink does not exist"],
+            );
+            check("sub", &[]);
+        }
+        assert_eq!(bound("ROOT/outside/run.sh"), [""; 0]);
+        assert_eq!(bound("ROOT/outside/tools"), [""; 0]);
+
+        let binder = FileBinder::new(&Disk, &root.join("project"));
+        for (folder, expected) in [
+            ("sub", "ROOT/real/sub (in the repository)"),
+            ("tools", "ROOT/outside/tools (outside of the repository)"),
+            ("none", "ROOT/project/none (does not exist)"),
+        ] {
+            let expected = expected.replace("ROOT", root.to_str().unwrap());
+            assert_eq!(binder.folder(Path::new(folder)), expected);
+        }
+    }
+}

@@ -366,3 +366,57 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     }
     digits
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_is_bound_if_it_is_not_the_default() {
+        let names = |entry: ServerEntry| {
+            let components = Fingerprint::of_server(&entry, &Leads::default()).components;
+            let shown = components.iter();
+            let shown = shown.map(|component| format!("{}={}", component.name, component.shown));
+            shown.collect::<Vec<_>>()
+        };
+        let flags = |flag: Option<bool>| ServerEntry {
+            enabled: flag,
+            required: flag,
+            pin: flag,
+            inherit_env: flag,
+            trust_annotations: flag,
+            ..ServerEntry::default()
+        };
+        assert_eq!(names(flags(None)), [""; 0]);
+        assert_eq!(
+            names(flags(Some(true))),
+            [
+                "inherit_env=true",
+                "required=true",
+                "trust_annotations=true"
+            ]
+        );
+        assert_eq!(names(flags(Some(false))), ["enabled=false", "pin=false"]);
+    }
+
+    #[test]
+    fn headers_are_masked_unless_they_are_known_to_be_harmless() {
+        let header = |name: &str| (name.to_owned(), Secret::new("text/plain"));
+        let entry = ServerEntry {
+            headers: vec![header("Accept"), header("X-Custom")],
+            ..ServerEntry::default()
+        };
+        let components = Fingerprint::of_server(&entry, &Leads::default()).components;
+        let shown: Vec<(&str, &str)> = components
+            .iter()
+            .map(|component| (component.name.as_str(), component.shown.as_str()))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("headers.Accept", "text/plain"),
+                ("headers.X-Custom", "********"),
+            ]
+        );
+    }
+}

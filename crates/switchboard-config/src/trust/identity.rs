@@ -283,4 +283,22 @@ mod tests {
         }
         assert_eq!(identity("MY_TOKEN", "ab"), identity("MY_TOKEN", "/cd+ef"));
     }
+
+    #[test]
+    fn inheriting_the_environment_is_part_of_the_identity() {
+        let parts = |inherit_env| {
+            let identity = Fingerprint::identity_of(&ServerEntry {
+                command: Some("a".to_owned()),
+                inherit_env,
+                ..ServerEntry::default()
+            });
+            let components = identity.components.into_iter();
+            components.map(|part| part.name).collect::<Vec<_>>()
+        };
+        // The default is left out: identities of earlier versions did not have this part.
+        for inherit_env in [None, Some(false)] {
+            assert_eq!(parts(inherit_env), ["transport", "command"]);
+        }
+        assert_eq!(parts(Some(true)), ["transport", "command", "inherit_env"]);
+    }
 }

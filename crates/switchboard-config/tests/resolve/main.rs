@@ -697,3 +697,55 @@ fn settings_merge_value_by_value() {
     );
     assert_eq!(settings.count(Setting::LocalConnections), 4);
 }
+
+#[test]
+fn a_managed_file_with_a_warning_excludes_no_other() {
+    let user = toml("s", "user");
+    let merging = |more: &str| {
+        let managed = format!("mode = \"merge\"\n{more}");
+        let machine = Machine::new().file(USER, &user).file(ENTERPRISE, &managed);
+        machine.load()
+    };
+    let config = merging("");
+    assert!(config.server("s").is_some() && config.diagnostics.is_empty());
+    let config = merging("unknown_key = 1\n");
+    assert!(config.server("s").is_some() && !config.diagnostics.is_empty());
+    // One that cannot be parsed still takes effect: nothing else is loaded.
+    let config = merging("unknown_key = \n");
+    assert!(config.server("s").is_none() && !config.diagnostics.is_empty());
+}
+
+#[test]
+fn a_server_has_the_transport_that_its_entry_implies() {
+    use switchboard_config::entry::Transport;
+    let text = "[mcp_servers.program]
+        command = 'a'
+        [mcp_servers.remote]
+        url = 'https://a.example'
+        [mcp_servers.legacy]
+        url = 'https://a.example'
+        type = 'sse'
+        ";
+    let config = Machine::new().file(USER, text).load();
+    for (name, transport) in [
+        ("program", Transport::Stdio),
+        ("remote", Transport::Http),
+        ("legacy", Transport::Sse),
+    ] {
+        assert_eq!(config.server(name).unwrap().transport(), Some(transport));
+    }
+}
+
+#[test]
+fn a_missing_token_is_reported_where_its_variable_is_named() {
+    let text = "[mcp_servers.s]
+url = \"https://a.example\"
+enabled = true
+bearer_token_env_var = \"TOKEN\"
+";
+    let config = Machine::new().file(USER, text).load();
+    let findings: Vec<String> = config.diagnostics.iter().map(ToString::to_string).collect();
+    assert_eq!(findings.len(), 1);
+    let finding = &findings[0];
+    assert!(finding.starts_with(&format!("{USER}:4:")), "{finding}");
+}

@@ -579,6 +579,7 @@ fn an_approval_is_bound_to_the_files_of_the_project_that_it_names() {
     // Programs that read files of their folder without being given them, and endings that they add to a name.
     for (line, file) in [
         ("deno run x", "deno.json"),
+        ("deno run x", "deno.jsonc"),
         ("uvx x", "uv.toml"),
         ("pipx run x", "uv.toml"),
         ("poetry run x", "pyproject.toml"),

@@ -228,3 +228,26 @@ fn is_native(redirect_uri: &Url) -> bool {
         None => true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redirect_to_this_machine_makes_a_native_application() {
+        for (url, expected) in [
+            ("http://localhost:4000/callback", true),
+            ("http://127.0.0.1:4000/callback", true),
+            ("http://127.8.9.1/callback", true),
+            ("http://[::1]:4000/callback", true),
+            ("com.example.app:/callback", true),
+            ("https://localhost.example/callback", false),
+            ("https://a.example/callback", false),
+            ("http://10.0.0.1/callback", false),
+            ("http://[2001:db8::1]/callback", false),
+        ] {
+            let redirect_uri = Url::parse(url).unwrap();
+            assert_eq!(is_native(&redirect_uri), expected, "{url}");
+        }
+    }
+}

@@ -449,3 +449,94 @@ fn withheld(config: &Config) -> Vec<String> {
         .filter_map(|server| server.effective().bearer_token_env_var.clone())
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use switchboard_config::files::InMemory;
+    use switchboard_config::resolve::Inputs;
+
+    use super::*;
+    use crate::catalog::{ListLimits, Provenance, Reach, ServerTools, ToolRules};
+    use crate::json::SharedJson;
+
+    #[test]
+    fn destructive_tools_of_trusted_servers_prompt_where_others_are_allowed() {
+        let page = json!({"tools": [
+            {"name": "plain", "inputSchema": {"type": "object"}},
+            {"name": "safe", "inputSchema": {"type": "object"}, "annotations": {"destructiveHint": false}},
+            {"name": "wipe", "inputSchema": {"type": "object"}, "annotations": {"destructiveHint": true}},
+            {"name": "look", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}},
+        ]});
+        let decided = |provenance, engine: &Engine| {
+            let tools = ServerTools::from_pages(
+                &"s".into(),
+                &[SharedJson::from(&page)],
+                &ToolRules::default(),
+                Reach::Other,
+                provenance,
+                ListLimits::default(),
+            );
+            let tools = tools.tools().iter();
+            let words = tools.map(|tool| {
+                let decision = engine.decide(&Subject::from(tool), None);
+                format!(
+                    "{} {} {}",
+                    tool.reference().tool,
+                    decision.permission.name(),
+                    decision.grounds.because.word()
+                )
+            });
+            words.collect::<Vec<_>>()
+        };
+        let policy = Policy {
+            default: Permission::Allow,
+            ..Policy::agent()
+        };
+        let trusting = Engine::without_rules(policy).trusting("s");
+        assert_eq!(
+            decided(Provenance::Live, &trusting),
+            [
+                "look allow read-only",
+                "plain ask destructive",
+                "safe allow default",
+                "wipe ask destructive",
+            ]
+        );
+        // Neither a cached list nor a server that is not trusted decides anything.
+        let all_alike =
+            ["look", "plain", "safe", "wipe"].map(|tool| format!("{tool} allow default"));
+        assert_eq!(decided(Provenance::Persisted, &trusting), all_alike);
+        let engine = Engine::without_rules(policy);
+        assert_eq!(decided(Provenance::Live, &engine), all_alike);
+    }
+
+    #[test]
+    fn hooks_do_not_inherit_the_tokens_of_servers() {
+        let text = "
+            [mcp_servers.one]
+            url = 'https://one.example'
+            bearer_token_env_var = 'ONE_TOKEN'
+            [mcp_servers.two]
+            command = 'two'
+            [mcp_servers.three]
+            url = 'https://three.example'
+            bearer_token_env_var = 'THREE_TOKEN'
+        ";
+        let folders = Folders {
+            home: "/home".into(),
+            config: "/home/config".into(),
+            state: "/home/state".into(),
+            project: "/project".into(),
+            managed_file: None,
+        };
+        let inputs = Inputs {
+            folders,
+            ..Inputs::default()
+        };
+        let files = InMemory::default().file("/home/config/mcp.toml", text);
+        let mut withheld = withheld(&Config::load(&inputs, &files));
+        withheld.sort();
+        assert_eq!(withheld, ["ONE_TOKEN", "THREE_TOKEN"]);
+    }
+}

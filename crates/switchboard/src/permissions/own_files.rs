@@ -565,4 +565,39 @@ mod tests {
         let flags = rustix::io::fcntl_getfd(folder).expect("flags");
         assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
     }
+
+    #[test]
+    fn a_file_of_ours_is_found_by_each_of_its_names() {
+        let root = tempfile::tempdir().expect("a folder");
+        let root = root.path().canonicalize().expect("a path");
+        for folder in ["config", "state", "project"] {
+            std::fs::create_dir_all(root.join(folder)).expect("a folder");
+        }
+        let own = OwnFiles::new(&Folders {
+            home: root.join("home"),
+            config: root.join("config"),
+            state: root.join("state"),
+            project: root.join("project"),
+            managed_file: None,
+        });
+        std::fs::write(root.join("state/trust.json"), "").expect("a file");
+        std::fs::write(root.join("project/other.txt"), "").expect("a file");
+        for number in 1..4 {
+            let link = |file: &str, name: &str| {
+                let name = format!("project/{name}{number}");
+                std::fs::hard_link(root.join(file), root.join(name)).expect("a hard link");
+            };
+            link("state/trust.json", "ours");
+            link("project/other.txt", "theirs");
+            for name in 1..=number {
+                assert!(own.has_hard_link(&format!("ours{name}")), "{number} links");
+                assert!(
+                    !own.has_hard_link(&format!("theirs{name}")),
+                    "{number} links"
+                );
+            }
+        }
+        std::fs::write(root.join("project/single.txt"), "").expect("a file");
+        assert!(!own.has_hard_link("single.txt"));
+    }
 }

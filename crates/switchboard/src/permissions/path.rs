@@ -234,6 +234,11 @@ mod tests {
             let path = base.resolve(&absolute(text)).expect(text);
             assert!(alias.holds(&path) && alias.may_hold(&path), "{text}");
         }
+        // By either name, a path that leads out of the folder could be in it.
+        for text in ["work/out/x", "alias/out/x"] {
+            let path = base.resolve(&absolute(text)).expect(text);
+            assert!(!alias.holds(&path) && alias.may_hold(&path), "{text}");
+        }
         let outside = base.resolve("../elsewhere/x").expect("a path");
         assert!(!alias.may_hold(&outside));
         // No longer than the system takes.

@@ -1,7 +1,14 @@
 //! Tests of comparing lists with pins, without a host.
 
+mod content;
+
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, ready};
 use serde_json::{Value, json};
-use switchboard_store::MemoryStore;
+use switchboard_config::entry::{ServerEntry, ToolEntry};
+use switchboard_store::{
+    ErrorKind, Expected, Listing as StoreListing, MemoryStore, Record, UnavailableStore,
+};
 
 use super::*;
 use crate::catalog::{ListLimits, Provenance, ServerCatalog, ToolRules};
@@ -17,7 +24,23 @@ struct Listed {
     bytes: Bytes,
 }
 
+impl Listed {
+    fn listing(&self) -> Listing<'_> {
+        Listing {
+            server: &self.server,
+            tools: &self.tools,
+            instructions: self.instructions.as_deref(),
+            bytes: &self.bytes,
+            reach: Reach::Other,
+        }
+    }
+}
+
 fn listed(tools: &[(&str, &str)], instructions: Option<&str>) -> Listed {
+    listed_by(&ToolRules::default(), tools, instructions)
+}
+
+fn listed_by(rules: &ToolRules, tools: &[(&str, &str)], instructions: Option<&str>) -> Listed {
     let definition = |(name, description): &(&str, &str)| -> Value {
         json!({"name": name, "description": description, "inputSchema": {"type": "object"}})
     };
@@ -31,7 +54,7 @@ fn listed(tools: &[(&str, &str)], instructions: Option<&str>) -> Listed {
     let tools = ServerTools::from_pages(
         &server,
         &catalog.tools,
-        &ToolRules::default(),
+        rules,
         Reach::Other,
         Provenance::Live,
         ListLimits::default(),
@@ -48,15 +71,72 @@ fn identity() -> ServerIdentity {
     ServerIdentity::of_connection(ConnectionKey::of(&[b"s"]))
 }
 
+fn outline() -> Outline {
+    Outline {
+        name: ServerName::from("s"),
+        key: ConnectionKey::of(&[b"s"]),
+        identity: identity(),
+        rules: ToolRules::default(),
+    }
+}
+
+/// A store that can be read, while every write fails.
+#[derive(Debug, Default)]
+struct FullStore(MemoryStore);
+
+impl Store for FullStore {
+    fn get<'a>(
+        &'a self,
+        space: Space,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {
+        self.0.get(space, key)
+    }
+
+    fn get_many<'a>(
+        &'a self,
+        space: Space,
+        keys: &'a [Key],
+    ) -> BoxFuture<'a, Result<Vec<Option<Record>>, StoreError>> {
+        self.0.get_many(space, keys)
+    }
+
+    fn list<'a>(
+        &'a self,
+        space: Space,
+        after: Option<&'a Key>,
+    ) -> BoxFuture<'a, Result<StoreListing, StoreError>> {
+        self.0.list(space, after)
+    }
+
+    fn put<'a>(
+        &'a self,
+        _: Space,
+        _: &'a Key,
+        _: Write,
+    ) -> BoxFuture<'a, Result<Revision, StoreError>> {
+        ready(Err(StoreError::new(ErrorKind::Full, "no space"))).boxed()
+    }
+
+    fn remove<'a>(
+        &'a self,
+        space: Space,
+        key: &'a Key,
+        expected: Expected,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.0.remove(space, key, expected)
+    }
+
+    fn sweep(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.0.sweep()
+    }
+}
+
+/// What a reason of [`FullStore`] consists of: the error, and how to fix it.
+const FULL: &str = "no space (free some space, and check the quota and limits on file sizes)";
+
 async fn compared(store: &MemoryStore, listed: &Listed) -> Judgement {
-    let listing = Listing {
-        server: &listed.server,
-        tools: &listed.tools,
-        instructions: listed.instructions.as_deref(),
-        bytes: &listed.bytes,
-        reach: Reach::Other,
-    };
-    let judgement = compare(store, identity(), listing, PinPolicy::Required).await;
+    let judgement = compare(store, identity(), listed.listing(), PinPolicy::Required).await;
     assert!(judgement.revision.is_some());
     Judgement {
         revision: None,
@@ -124,12 +204,7 @@ async fn pins_that_cannot_be_read_hold_everything_back_until_it_is_approved_anew
     let kept = judgement.apply(listed(&[("a", "1")], None).tools);
     assert_eq!((kept.tools().len(), kept.aside().len()), (0, 1));
 
-    let outline = Outline {
-        name: now.server.clone(),
-        key: ConnectionKey::of(&[b"s"]),
-        identity: identity(),
-        rules: ToolRules::default(),
-    };
+    let outline = outline();
     let record = store.get(PINS, &key).await.unwrap().unwrap();
     let remembered = Remembered::new(Some(now.bytes.clone()), Some(record.value));
     let review = Review::of(&outline, &remembered).unwrap();
@@ -177,12 +252,7 @@ async fn a_digest_stands_for_the_whole_definition() {
         let store = MemoryStore::new();
         let now = listed(tools, None);
         compared(&store, &now).await;
-        let outline = Outline {
-            name: now.server.clone(),
-            key: ConnectionKey::of(&[b"s"]),
-            identity: identity(),
-            rules: ToolRules::default(),
-        };
+        let outline = outline();
         let key = Key::new(identity().to_hex()).unwrap();
         let record = store.get(PINS, &key).await.unwrap().unwrap();
         let remembered = Remembered::new(Some(now.bytes.clone()), Some(record.value));
@@ -230,5 +300,169 @@ async fn what_cannot_be_pinned_is_withheld_where_pins_are_required() {
         };
         assert_eq!(tools.aside().len(), aside, "{judgement:?}");
         assert_eq!(tools.withholds_instructions(), judgement.is_first);
+    }
+}
+
+#[tokio::test]
+async fn the_first_comparison_is_marked_and_has_the_revision_of_the_new_pins() {
+    let store = MemoryStore::new();
+    assert_eq!(revision(&store, identity()).await.unwrap(), None);
+    let now = listed(&[("a", "1")], None);
+    for is_first in [true, false] {
+        let judgement = compare(&store, identity(), now.listing(), PinPolicy::Required).await;
+        assert_eq!(judgement.is_first, is_first);
+        assert!(judgement.revision.is_some());
+        let stored = revision(&store, identity()).await.unwrap();
+        assert_eq!(stored, judgement.revision);
+    }
+    let error = StoreError::new(ErrorKind::Full, "no space");
+    let broken = UnavailableStore::new(error.clone());
+    assert_eq!(revision(&broken, identity()).await, Err(error));
+}
+
+#[tokio::test]
+async fn without_a_pin_new_tools_are_offered_only_if_pins_are_best_effort() {
+    for (policy, unpinned) in [
+        (PinPolicy::Required, Some(FULL)),
+        (PinPolicy::BestEffort, None),
+    ] {
+        let now = listed(&[("a", "1"), ("b", "1")], None);
+        let store = FullStore::default();
+        let judgement = compare(&store, identity(), now.listing(), policy).await;
+        assert_eq!(judgement.unpinned.as_deref(), unpinned, "{policy:?}");
+        assert_eq!(judgement.unreadable, None);
+        let offered = judgement.apply(now.tools).tools().len();
+        assert_eq!(offered, if unpinned.is_some() { 0 } else { 2 });
+    }
+}
+
+#[tokio::test]
+async fn pins_that_cannot_be_read_withhold_everything_under_either_policy() {
+    let cases = [
+        (ErrorKind::Full, FULL),
+        // Without a hint, the error alone.
+        (ErrorKind::Unavailable, "no space"),
+    ];
+    for (kind, why) in cases {
+        for policy in [PinPolicy::Required, PinPolicy::BestEffort] {
+            let now = listed(&[("a", "1")], Some("use a"));
+            let store = UnavailableStore::new(StoreError::new(kind, "no space"));
+            let judgement = compare(&store, identity(), now.listing(), policy).await;
+            assert_eq!(judgement.unreadable.as_deref(), Some(why));
+            let tools = judgement.apply(now.tools);
+            assert_eq!(tools.tools().len(), 0);
+            assert!(tools.withholds_instructions());
+        }
+    }
+}
+
+#[tokio::test]
+async fn tools_that_a_rule_excludes_are_pinned_as_well() {
+    let tools = [("a", "1"), ("b", "1")];
+    assert!(everything(listed(&tools, None).listing()).is_none());
+    let hidden = ToolEntry {
+        hidden: Some(true),
+        ..ToolEntry::default()
+    };
+    let entries = [
+        ServerEntry {
+            disabled_tools: vec!["b".to_owned()],
+            ..ServerEntry::default()
+        },
+        ServerEntry {
+            enabled_tools: vec!["a".to_owned()],
+            ..ServerEntry::default()
+        },
+        ServerEntry {
+            tools: [("b".to_owned(), hidden)].into(),
+            ..ServerEntry::default()
+        },
+    ];
+    for entry in entries {
+        let store = MemoryStore::new();
+        compared(&store, &listed(&[("a", "1")], None)).await;
+        let excluding = listed_by(&ToolRules::of(&entry), &tools, None);
+        assert_eq!(excluding.tools.tools().len(), 1, "{entry:?}");
+        assert_eq!(compared(&store, &excluding).await, Judgement::default());
+        // The rule is gone, and the tool is not what it was.
+        let judgement = compared(&store, &listed(&[("a", "1"), ("b", "2")], None)).await;
+        let expected = vec![("b".into(), vec![Part::Description])];
+        assert_eq!(judgement.changed, expected, "{entry:?}");
+        assert!(judgement.added.is_empty(), "{entry:?}");
+    }
+}
+
+#[tokio::test]
+async fn tools_beyond_the_limit_are_not_offered_without_a_pin() {
+    let store = MemoryStore::new();
+    let limit = ListLimits::default().max_tools;
+    let names: Vec<String> = (0..limit + 2).map(|index| format!("tool{index}")).collect();
+    let tools: Vec<(&str, &str)> = names.iter().map(|name| (&**name, &**name)).collect();
+    let (pinned, more) = tools.split_at(limit);
+    compared(&store, &listed(pinned, None)).await;
+    let more = listed(more, None);
+    let judgement = compared(&store, &more).await;
+    assert_eq!(judgement.added.len(), 2);
+    assert!(judgement.unpinned.is_some());
+    assert_eq!(judgement.apply(more.tools).tools().len(), 0);
+}
+
+#[test]
+fn a_new_tool_of_a_known_server_is_shown_as_new() {
+    let pins = listed(&[("a", "1"), ("b", "1")], None).bytes;
+    let now = listed(&[("a", "1"), ("c", "3")], None).bytes;
+    let remembered = Remembered::new(Some(now), Some(pins));
+    let review = Review::of(&outline(), &remembered).unwrap();
+    let pins = review.pins().into_iter();
+    let shown: Vec<_> = pins.map(|pin| (pin.subject, pin.standing)).collect();
+    let expected = [
+        (Subject::Tool("a".into()), Standing::Pinned),
+        (Subject::Tool("b".into()), Standing::Absent),
+        (Subject::Tool("c".into()), Standing::Unpinned),
+    ];
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn a_server_is_reviewed_if_anything_of_it_is_stored() {
+    let lists = || Some(listed(&[("a", "1")], None).bytes);
+    let prompts = || Some(Bytes::from_static(br#"[{"name":"p"}]"#));
+    let review = |lists, pins, prompts| {
+        let mut remembered = Remembered::new(lists, pins);
+        remembered.contents.insert(ContentKind::Prompt, prompts);
+        Review::of(&outline(), &remembered).map(|review| {
+            let pins = review.pins().into_iter();
+            pins.map(|pin| pin.standing).collect::<Vec<_>>()
+        })
+    };
+    let none = (None, None);
+    assert_eq!(review(None, None, none.clone()), None);
+    assert_eq!(
+        review(lists(), None, none.clone()),
+        Some(vec![Standing::Unpinned])
+    );
+    assert_eq!(review(None, lists(), none), Some(vec![Standing::Absent]));
+    assert_eq!(
+        review(None, None, (prompts(), None)),
+        Some(vec![Standing::Unpinned])
+    );
+    assert_eq!(
+        review(None, None, (None, prompts())),
+        Some(vec![Standing::Absent])
+    );
+}
+
+#[test]
+fn a_subject_has_its_kind_in_one_word() {
+    for (subject, kind) in [
+        (Subject::Instructions, "instructions"),
+        (Subject::Tool("a".into()), "tool"),
+        (Subject::Content(ContentKind::Prompt, "a".into()), "prompt"),
+        (
+            Subject::Content(ContentKind::Template, "a".into()),
+            "template",
+        ),
+    ] {
+        assert_eq!(subject.kind(), kind);
     }
 }

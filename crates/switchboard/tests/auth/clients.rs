@@ -123,3 +123,80 @@ async fn a_logout_that_cannot_revoke_still_forgets() {
     let shown = crate::credentials(&world, &world.oauth(&server)).await;
     assert_eq!(crate::authorization(&shown), None);
 }
+
+/// Answers registrations with this document.
+fn register_as(world: &World, client: &Value) {
+    let registered = (201, None, client.to_string());
+    let mut script = world.script();
+    script.instead.insert("/register".to_owned(), registered);
+}
+
+#[tokio::test]
+async fn a_registered_client_authenticates_as_both_sides_can() {
+    // Supported methods, the registration's response, the method asked for, and the one used.
+    let check = async |methods: Value, mut client: Value, asked: &str, used: &str| {
+        let world = World::start().await;
+        world.script().metadata = json!({"token_endpoint_auth_methods_supported": methods});
+        client["client_id"] = "c".into();
+        register_as(&world, &client);
+        let server = world.server(AuthSettings::default());
+        world.log_in(&server).await.unwrap();
+        let seen = world.seen("auth POST /register");
+        let request: Value = serde_json::from_str(&seen[0].body).expect("JSON");
+        assert_eq!(request["token_endpoint_auth_method"], asked, "{client}");
+        let seen = world.seen("auth POST /token");
+        let has_secret = seen[0].form.contains_key("client_secret");
+        let found = match (seen[0].headers.contains_key("authorization"), has_secret) {
+            (true, false) => "client_secret_basic",
+            (false, true) => "client_secret_post",
+            (false, false) => "none",
+            (true, true) => "both",
+        };
+        assert_eq!(found, used, "{methods} {client}");
+    };
+    let (basic, post) = ("client_secret_basic", "client_secret_post");
+    let secret = || json!({"client_secret": "s"});
+    let stating = |secret: Option<&str>, method: &str| json!({"client_secret": secret, "token_endpoint_auth_method": method});
+    check(Value::Null, json!({}), "none", "none").await;
+    check(Value::Null, secret(), "none", basic).await;
+    check(json!(["none", basic]), json!({}), "none", "none").await;
+    check(json!([basic, post]), secret(), basic, basic).await;
+    check(json!([post]), secret(), post, post).await;
+    check(json!(["other"]), secret(), "none", basic).await;
+    // The response states the method, which decides if the client can use it.
+    check(json!([basic, post]), stating(Some("s"), post), basic, post).await;
+    check(json!([post]), stating(Some("s"), basic), post, basic).await;
+    check(json!([basic]), stating(Some("s"), "none"), basic, "none").await;
+    check(json!([post]), stating(Some("s"), "other"), post, post).await;
+    for none in [None, Some("")] {
+        check(json!([basic]), stating(none, basic), basic, "none").await;
+        check(json!([post]), stating(none, post), post, "none").await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_is_registered_again_before_its_secret_expires() {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = i64::try_from(now.expect("a time").as_secs()).expect("seconds");
+    for (secret, expires_at, registrations) in [
+        (Some("s"), None, 1),
+        // Zero stands for never.
+        (Some("s"), Some(0), 1),
+        (Some("s"), Some(-5), 1),
+        (Some("s"), Some(now + 3600), 1),
+        (Some("s"), Some(now + 60), 2),
+        (Some("s"), Some(1000), 2),
+        (Some("s"), Some(i64::MAX), 1),
+        // Without a secret, nothing expires.
+        (None, Some(1000), 1),
+    ] {
+        let world = World::start().await;
+        let registered = json!({"client_id": "c", "client_secret": secret, "client_secret_expires_at": expires_at});
+        register_as(&world, &registered);
+        for _ in 0..2 {
+            client(&world, AuthSettings::default()).await.unwrap();
+        }
+        let found = world.seen("auth POST /register").len();
+        assert_eq!(found, registrations, "{registered}");
+    }
+}

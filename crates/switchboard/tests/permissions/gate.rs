@@ -8,18 +8,25 @@ use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, pending, ready};
 use serde_json::{Value, json};
 use switchboard::internal::audit::{Audit, AuditSettings, LOG};
-use switchboard::internal::hooks::{Hook, HookAnswer, HookDecision, HookInput, Registration};
+use switchboard::internal::hooks::{
+    Hook, HookAnswer, HookDecision, HookError, HookInput, Registration,
+};
 use switchboard::internal::permissions::Wanted;
 use switchboard::internal::spec::{ConnectionKey, ServerSpec};
 use switchboard::internal::transport::in_process::InProcessConnector;
 use switchboard::internal::workspace;
 use switchboard::permissions::{
-    Approver, Engine, GrantPlace, Offer, PermissionGate, Policy, PromptAnswer, Question, Subject,
+    Approver, Engine, GrantPlace, Offer, PermissionGate, Policy, PromptAnswer, Question, Secrecy,
+    Subject,
 };
-use switchboard::{CallError, CallId, CallRequest, Host, HostOptions, Verdict, Workspace};
+use switchboard::{
+    CallError, CallId, CallRequest, Gate as _, Host, HostOptions, Verdict, Workspace,
+};
 use switchboard_config::edit::{NewCondition, NewRule};
 use switchboard_config::policy::HookEvent;
-use switchboard_store::{LogQuery, MemoryStore, Retention, Store};
+use switchboard_store::{
+    ErrorKind, LogQuery, MemoryStore, Retention, Store, StoreError, UnavailableStore,
+};
 use tokio::sync::Notify;
 
 use crate::machine::{raw, user_engine};
@@ -727,4 +734,81 @@ async fn calls_that_fail_before_they_are_decided_about_are_written_down() {
             .len(),
         3
     );
+}
+
+/// A hook that always fails.
+struct Broken;
+
+impl Hook for Broken {
+    fn run<'a>(&'a self, _: HookInput<'a>) -> BoxFuture<'a, Result<HookAnswer, HookError>> {
+        let error = HookError {
+            program: "check".to_owned(),
+            reason: "failed".to_owned(),
+        };
+        ready(Err(error)).boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_failed_hook_blocks_unless_it_may_fail() {
+    for event in [HookEvent::PreToolUse, HookEvent::PostToolUse] {
+        for (fail_open, expected) in [
+            (true, Ok("hello".to_owned())),
+            (false, Err("the hook `check` failed".to_owned())),
+        ] {
+            let registration = Registration {
+                fail_open,
+                ..hook(event, Broken)
+            };
+            let lab = Lab::new(ALLOW, vec![registration], None).await;
+            let found = lab.read("workspace", "a.txt").await;
+            assert_eq!(found, expected, "{event:?} {fail_open}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_gate_knows_the_secrets_and_trusted_servers_of_its_rules() {
+    let text = "[mcp_servers.s]\ncommand = 'x'\ntrust_annotations = true\n[mcp_servers.t]\ncommand = 'y'\n";
+    let gate = PermissionGate::new(user_engine(text, Policy::agent()));
+    assert!(gate.trusts("s") && !gate.trusts("t") && !gate.trusts("u"));
+    let folders = crate::machine::folders();
+    for (path, expected) in [
+        (folders.state.join("trust.json"), Some(Secrecy::Own)),
+        (folders.home.join(".ssh/config"), Some(Secrecy::Denied)),
+        (folders.project.join("a.txt"), None),
+    ] {
+        assert_eq!(gate.secrets().of(&path), expected, "{}", path.display());
+        assert_eq!(gate.engine().secrets().of(&path), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_be_recorded_is_refused_if_the_log_is_required() {
+    let error = StoreError::new(ErrorKind::Unavailable, "no disk");
+    let store: Arc<dyn Store> = Arc::new(UnavailableStore::new(error));
+    for (settings, is_refused) in [
+        (AuditSettings::default().required(), true),
+        (AuditSettings::default(), false),
+    ] {
+        let audit = Audit::start(Arc::clone(&store), settings, "test");
+        let gate = PermissionGate::new(user_engine(ALLOW, Policy::agent())).recording(audit);
+        let exposed = Subject::exposed_name("s", "t");
+        let wanted = Wanted {
+            id: CallId(1),
+            subject: Subject::of_server("s", "t", &exposed),
+            arguments: None,
+            tool: None,
+            previewer: None,
+            session: None,
+        };
+        let verdict = gate.permit(wanted).answer().await;
+        match verdict {
+            Verdict::Deny { reason } if is_refused => {
+                assert!(reason.contains("no disk"), "{reason}");
+            }
+            Verdict::Pass(_) if !is_refused => {}
+            other => panic!("{other:?}"),
+        }
+    }
 }

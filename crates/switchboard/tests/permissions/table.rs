@@ -1,9 +1,11 @@
 //! Table tests of which rule decides about a call.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use switchboard::internal::permissions::Loss;
-use switchboard::permissions::{Because, Engine, Policy};
+use switchboard::permissions::{Because, Engine, Grounds, Policy};
+use switchboard_config::entry::Permission;
 
 use crate::machine::{ENTERPRISE, LOCAL, PROJECT, USER, engine, raw, user_engine, with_subject};
 
@@ -522,6 +524,41 @@ fn an_explanation_names_everything_that_took_part() {
         ];
         assert_eq!(losers, expected);
     });
+    for (loss, reason) in [
+        (Loss::Conditions, "its conditions do not hold"),
+        (Loss::Stricter, "a stricter rule or check applies"),
+        (Loss::Same, "it has the same action"),
+    ] {
+        assert_eq!(loss.reason(), reason);
+    }
+}
+
+#[test]
+fn the_source_of_a_decision_is_the_rule_or_hook_behind_it() {
+    let engine = user_engine(
+        &rules(&["allow mcp__a__b", "ask mcp__s__t"]),
+        Policy::agent(),
+    );
+    let asked = with_subject("s/t", |subject| engine.decide(subject, None)).grounds;
+    let origin = asked.because.origin().cloned();
+    assert!(origin.is_some());
+    let source = format!("{USER}:4");
+    assert_eq!(asked.source(), Some(source.as_str()));
+    let check = |because: Because, expected: Option<&str>| {
+        let grounds = Grounds::new(Permission::Ask, because);
+        assert_eq!(grounds.source(), expected, "{grounds:?}");
+    };
+    let source = Some(source.as_str());
+    for session in [true, false] {
+        let asked = Arc::clone(&asked);
+        check(Because::Person { session, asked }, source);
+    }
+    check(Because::Unattended { asked }, source);
+    check(Because::Hook { origin }, source);
+    check(Because::Hook { origin: None }, None);
+    check(Because::Default, None);
+    let asked = Arc::new(Grounds::new(Permission::Ask, Because::Default));
+    check(Because::Unattended { asked }, None);
 }
 
 #[test]

@@ -190,7 +190,7 @@ impl Conversation {
     }
 
     /// Tokens of the next request: the provider's count plus an estimate of what came after it. `overhead` is used
-    /// while there is no count.
+    /// until a count is known.
     pub(crate) fn tokens(&self, overhead: Tokens) -> u64 {
         let before = self.counted.unwrap_or(overhead.0);
         before.saturating_add(self.estimated.0)

@@ -58,7 +58,7 @@ pub enum SessionError {
     /// The session cannot be read or written.
     #[error("cannot read or write the session: {0}")]
     Store(Arc<StoreError>),
-    /// The message is empty, and there is no unfinished turn to continue.
+    /// The message is empty and no turn is unfinished.
     #[error("there is nothing to answer: the message is empty")]
     Empty,
     /// The request to the model failed.

@@ -83,7 +83,7 @@ fn existing_or_first(folder: &Path, names: &[&str]) -> PathBuf {
 pub(crate) struct EntryLocation {
     /// The keys that lead to it.
     pub(crate) path: Vec<String>,
-    /// The entry's own keys; `None` if there is no entry yet.
+    /// The entry's own keys; `None` before the entry exists.
     pub(crate) keys: Option<Vec<String>>,
 }
 

@@ -216,7 +216,7 @@ struct Found {
 }
 
 impl Found {
-    /// Adds a line; `false` if there is no room for it.
+    /// Adds a line; `false` if it does not fit.
     fn add(&mut self, line: &str) -> bool {
         let characters = line.chars().count() + 1;
         if characters > self.room {

@@ -150,7 +150,7 @@ impl ClientHandler for AtTerminal {
         async move {
             if !self.is_attended {
                 return Err(declined(
-                    "sampling needs the user's consent, and there is no terminal to ask on",
+                    "sampling needs the user's consent, but no terminal is available",
                 ));
             }
             self.sampling.ask(server, &params, &self.printer).await

@@ -362,7 +362,7 @@ fn without_landlock_every_command_that_no_rule_allows_asks() {
         1,
         "{stderr}"
     );
-    // A rule allows it; with the sandbox switched off there is no additional prompt.
+    // A rule allows it; without a sandbox no second prompt follows.
     assert!(run_on(ALLOWED).0);
     let off = "[settings]\ndefault_permission = 'allow'\nbash_sandbox = 'off'\n";
     let (ran, stderr, _) = run_on(off);

@@ -295,7 +295,7 @@ mod on_a_terminal {
         assert!(shown.contains("a everywhere"), "{shown}");
         let rule = "[[permissions.rules]]\ntool = \"mcp__alpha__data\"\naction = \"allow\"\nexact_arguments = \"{}\"\n";
         assert_eq!(context.read("config/mcp.toml"), format!("{before}\n{rule}"));
-        // From now on there is no prompt.
+        // No prompt from here on.
         assert_eq!(context.line("call alpha/data").code, 0);
         let log = context.json("audit --json");
         assert_eq!(log[0]["kind"], "change");

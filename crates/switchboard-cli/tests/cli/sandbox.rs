@@ -277,7 +277,7 @@ pub(crate) const CREATE_RULESET: i64 = 444;
 pub(crate) fn without_call(mut command: assert_cmd::Command, number: i64) -> Run {
     use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 
-    // "Function not implemented".
+    // The error of a system call that the kernel lacks.
     const ENOSYS: u32 = 38;
     // The filter applies only to the thread that installs it.
     let confined = move || {

@@ -53,7 +53,7 @@ impl Format {
     }
 }
 
-/// Parses a file. `None` if there is no usable tree; findings are added to `diagnostics` either way.
+/// Parses a file. `None` without a usable tree; findings are added to `diagnostics` either way.
 pub fn parse<'a>(
     file: &'a Arc<SourceFile>,
     format: Format,

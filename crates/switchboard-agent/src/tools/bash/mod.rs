@@ -178,7 +178,7 @@ impl Bash {
         connector.args = ["-c", script, "bash", command].map(Into::into).to_vec();
         connector.base_env = self.shell.environment.clone();
         connector.inherit_env = true;
-        // There is no terminal to draw on.
+        // Without a terminal, draw nothing.
         connector.env = vec![("TERM".to_owned(), "dumb".into())];
         connector.cwd = Some(folder.to_owned());
         connector.supervisor = self.shell.supervisor.clone();

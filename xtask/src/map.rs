@@ -1,4 +1,4 @@
-//! Checks that everything named in ARCHITECTURE.md exists.
+//! Checks that ARCHITECTURE.md names every module of the product, and nothing that does not exist.
 
 #[cfg(test)]
 mod tests {
@@ -46,5 +46,41 @@ mod tests {
             missing.is_empty(),
             "ARCHITECTURE.md names what does not exist: {missing:?}"
         );
+    }
+
+    /// The crates whose modules the map has to name.
+    const PRODUCT: [&str; 7] = [
+        "switchboard",
+        "switchboard-agent",
+        "switchboard-cli",
+        "switchboard-config",
+        "switchboard-protocol",
+        "switchboard-server",
+        "switchboard-store",
+    ];
+
+    #[test]
+    fn the_map_names_every_module_of_the_product() {
+        let map = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+        let named: Vec<&str> = map.split('`').skip(1).step_by(2).collect();
+        let mut missing = Vec::new();
+        for name in PRODUCT {
+            let folder = root().join("crates").join(name).join("src");
+            for entry in std::fs::read_dir(&folder).unwrap() {
+                let path = entry.unwrap().path();
+                let module = path.file_name().unwrap().to_string_lossy().into_owned();
+                // A folder `a/` beside `a.rs` is one module with it.
+                let is_module = path.is_dir() || module.ends_with(".rs");
+                let file = format!("{}.rs", module.trim_end_matches(".rs"));
+                let is_named = named.iter().any(|place| {
+                    let place = place.trim_end_matches('/');
+                    *place == *module || *place == *file || place.starts_with(&format!("{module}/"))
+                });
+                if is_module && !["lib.rs", "main.rs"].contains(&module.as_str()) && !is_named {
+                    missing.push(format!("{name}: {module}"));
+                }
+            }
+        }
+        assert!(missing.is_empty(), "ARCHITECTURE.md lacks {missing:#?}");
     }
 }

@@ -69,12 +69,13 @@ mod tests {
             for entry in std::fs::read_dir(&folder).unwrap() {
                 let path = entry.unwrap().path();
                 let module = path.file_name().unwrap().to_string_lossy().into_owned();
-                // A folder `a/` beside `a.rs` is one module with it.
-                let is_module = path.is_dir() || module.ends_with(".rs");
+                let is_source = path.extension().is_some_and(|extension| extension == "rs");
+                let is_module = path.is_dir() || is_source;
+                // A folder `a/` next to `a.rs` is one module with it.
                 let file = format!("{}.rs", module.trim_end_matches(".rs"));
                 let is_named = named.iter().any(|place| {
                     let place = place.trim_end_matches('/');
-                    *place == *module || *place == *file || place.starts_with(&format!("{module}/"))
+                    place == module || place == file || place.starts_with(&format!("{module}/"))
                 });
                 if is_module && !["lib.rs", "main.rs"].contains(&module.as_str()) && !is_named {
                     missing.push(format!("{name}: {module}"));

@@ -11,6 +11,7 @@ mod switched;
 mod tree;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::io::Write as _;
 use std::path::Path;
 
 use list::Mutant;
@@ -77,10 +78,12 @@ const MODULES: &[Module] = &[
 /// What a run tries.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Extent {
-    /// Only what survived the last run.
+    /// Only what the last run did not see noticed: survivors, and what it did not try.
     again: bool,
     /// With all tests of the workspace, to find the ones that a module's filter leaves out.
     wide: bool,
+    /// With quick tests only: a first look, after which `again` tries the rest.
+    quick: bool,
 }
 
 pub(crate) fn mutants(words: &[&str]) -> Result<(), String> {
@@ -89,13 +92,14 @@ pub(crate) fn mutants(words: &[&str]) -> Result<(), String> {
     let extent = Extent {
         again: options.contains(&"--again"),
         wide: options.contains(&"--wide"),
+        quick: options.contains(&"--quick"),
     };
     if let Some(other) = options
         .iter()
-        .find(|option| !matches!(**option, "--again" | "--wide"))
+        .find(|option| !matches!(**option, "--again" | "--wide" | "--quick"))
     {
         return Err(format!(
-            "there is no option {other}; there are --again and --wide"
+            "there is no option {other}; there are --again, --quick and --wide"
         ));
     }
     let chosen = choose(&names)?;
@@ -116,21 +120,38 @@ pub(crate) fn mutants(words: &[&str]) -> Result<(), String> {
         of_modules.push(start..mutants.len());
     }
     println!("{} mutants", mutants.len());
-    let tree = Tree::new(&output)?;
+    let tree = Tree::new(&output, &mutants)?;
     let unviable = tree.build_all(&mutants)?;
     let (tests, of_module) = tests(&tree, &chosen, extent.wide, &output)?;
     let functions = functions(&mutants, &unviable);
     let mut runs = Vec::new();
     for ((module, range), names) in chosen.iter().zip(of_modules).zip(&of_module) {
         let path = output.join(format!("{}.txt", module.name));
-        let before = extent.again.then(|| survivors_before(&path));
+        let before = if extent.again {
+            noticed_before(&path, &mutants[range.clone()])
+        } else {
+            HashSet::new()
+        };
         let is_tried = |number: &usize| {
             let name = without_place(&mutants[*number].name);
-            !unviable.contains(number)
-                && before.as_ref().is_none_or(|before| before.contains(&name))
+            !unviable.contains(number) && !before.contains(&name)
         };
         let tried: Vec<usize> = range.clone().filter(is_tried).collect();
-        let outcomes = try_all(module, &tried, &mutants, &functions, &tests, names);
+        if !extent.again {
+            write_outcomes(&path, &[], &mutants, false)?;
+        }
+        let record = |number: usize, outcome: &Outcome| {
+            append(&path, &line(&mutants[number], outcome));
+        };
+        let reaching = |number: usize, function: usize| {
+            let mut reaching = runs::reaching(&tests, names, function);
+            // Survivors cost the most, and these are explained already.
+            if extent.quick || known.contains(&without_place(&mutants[number].name)) {
+                reaching.truncate(runs::quick(&reaching));
+            }
+            reaching
+        };
+        let outcomes = try_all(module, &tried, &mutants, &functions, &reaching, &record);
         write_outcomes(&path, &outcomes, &mutants, extent.again)?;
         let unviable = range.clone().filter(|number| unviable.contains(number));
         println!(
@@ -144,10 +165,10 @@ pub(crate) fn mutants(words: &[&str]) -> Result<(), String> {
     }
     let mut troubles = Vec::new();
     for (module, path, tried, mut outcomes) in runs {
-        // No switch can be in a constant, so these are built one at a time.
+        // A constant that other files use has no switch, so these are built one at a time.
         for number in tried {
             let mutant = &mutants[number];
-            if mutant.function.is_none() {
+            if mutant.function.is_none() && mutant.constant.is_none() {
                 let outcome = try_alone(&tree, mutant, module)?;
                 println!("{}: {}", mutant.name, outcome.to_line());
                 outcomes.push((number, outcome));
@@ -195,7 +216,7 @@ fn tests(
     Ok((all, of_module))
 }
 
-/// The number of each mutant's function, which is that of its first mutant that compiles.
+/// The number of each mutant's function or constant, which is that of its first mutant that compiles.
 fn functions(mutants: &[Mutant], unviable: &BTreeSet<usize>) -> BTreeMap<usize, usize> {
     let mut first = BTreeMap::new();
     let mut functions = BTreeMap::new();
@@ -206,17 +227,23 @@ fn functions(mutants: &[Mutant], unviable: &BTreeSet<usize>) -> BTreeMap<usize, 
             let key = (&mutant.file, function.body.start);
             functions.insert(number, *first.entry(key).or_insert(number));
         }
+        if let Some(constant) = &mutant.constant
+            && !unviable.contains(&number)
+        {
+            let key = (&mutant.file, constant.item.start);
+            functions.insert(number, *first.entry(key).or_insert(number));
+        }
     }
     functions
 }
 
-fn try_all(
+fn try_all<'t>(
     module: &Module,
     tried: &[usize],
     mutants: &[Mutant],
     functions: &BTreeMap<usize, usize>,
-    tests: &[Test],
-    of_module: &HashSet<String>,
+    reaching: &(dyn Fn(usize, usize) -> Vec<&'t Test> + Sync),
+    record: &(dyn Fn(usize, &Outcome) + Sync),
 ) -> Vec<(usize, Outcome)> {
     let switched: Vec<(usize, usize)> = tried
         .iter()
@@ -224,10 +251,11 @@ fn try_all(
         .collect();
     println!("\n{}: {} mutants to try", module.name, switched.len());
     runs::in_parallel(&switched, |(number, function)| {
-        let outcome = runs::outcome(*number, &runs::reaching(tests, of_module, *function));
+        let outcome = runs::outcome(*number, &reaching(*number, *function));
         if !outcome.is_noticed() {
             println!("{}: {}", mutants[*number].name, outcome.to_line());
         }
+        record(*number, &outcome);
         (*number, outcome)
     })
 }
@@ -257,9 +285,6 @@ fn write_outcomes(
     mutants: &[Mutant],
     again: bool,
 ) -> Result<(), String> {
-    let line = |(number, outcome): &(usize, Outcome)| {
-        format!("{}\t{}", mutants[*number].name, outcome.to_line())
-    };
     let names: HashSet<String> = outcomes
         .iter()
         .map(|(number, _)| without_place(&mutants[*number].name))
@@ -273,19 +298,53 @@ fn write_outcomes(
     let others = before.lines().filter(|line| !names.contains(&name(line)));
     let lines: Vec<String> = others
         .map(str::to_owned)
-        .chain(outcomes.iter().map(line))
+        .chain(
+            outcomes
+                .iter()
+                .map(|(number, outcome)| line(&mutants[*number], outcome)),
+        )
+        .map(|line| line + "\n")
         .collect();
-    std::fs::write(path, lines.join("\n") + "\n")
-        .map_err(|error| format!("{}: {error}", path.display()))
+    std::fs::write(path, lines.concat()).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-fn survivors_before(path: &Path) -> HashSet<String> {
+fn line(mutant: &Mutant, outcome: &Outcome) -> String {
+    format!("{}\t{}", mutant.name, outcome.to_line())
+}
+
+/// Adds the line of a mutant as soon as its tests have run, so that a run that is stopped leaves what it found.
+fn append(path: &Path, line: &str) {
+    let file = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path);
+    let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+    if let Err(error) = written {
+        println!("{}: {error}", path.display());
+    }
+}
+
+/// The mutations that tests noticed in the last run, at each of their places. One that was not tried is not among them.
+fn noticed_before(path: &Path, mutants: &[Mutant]) -> HashSet<String> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    let survivor = |line: &str| {
-        let (name, outcome) = line.split_once('\t')?;
-        outcome.starts_with("missed").then(|| without_place(name))
-    };
-    text.lines().filter_map(survivor).collect()
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    for mutant in mutants {
+        *places.entry(without_place(&mutant.name)).or_default() += 1;
+    }
+    let mut missed = HashSet::new();
+    for (name, outcome) in text.lines().filter_map(|line| line.split_once('\t')) {
+        let name = without_place(name);
+        if outcome.starts_with("missed") {
+            missed.insert(name);
+        } else if let Some(left) = places.get_mut(&name) {
+            *left = left.saturating_sub(1);
+        }
+    }
+    places
+        .into_iter()
+        .filter(|(name, left)| *left == 0 && !missed.contains(name))
+        .map(|(name, _)| name)
+        .collect()
 }
 
 fn choose(names: &[&str]) -> Result<Vec<&'static Module>, String> {

@@ -18,6 +18,16 @@ pub(super) struct Mutant {
     pub(super) replacement: String,
     /// The function that it is in; `None` for the value of a constant.
     pub(super) function: Option<Function>,
+    /// The constant that it is in, if its uses can choose the mutated value.
+    pub(super) constant: Option<Constant>,
+}
+
+/// A constant with mutants.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Constant {
+    pub(super) name: String,
+    /// `const NAME: Type = value;`, with what is before `const` on its line.
+    pub(super) item: Range<usize>,
 }
 
 /// A function with mutants.
@@ -81,15 +91,33 @@ fn of_listed(listed: &[Value], texts: &HashMap<String, String>) -> Option<Vec<Mu
             }),
             None => None,
         };
+        let bytes = span(&mutant["span"], text)?;
+        let constant = match function {
+            None => constant(text, &bytes),
+            Some(_) => None,
+        };
         Some(Mutant {
             file: mutant["file"].as_str()?.to_owned(),
             name: mutant["name"].as_str()?.to_owned(),
-            span: span(&mutant["span"], text)?,
+            span: bytes,
             replacement: mutant["replacement"].as_str()?.to_owned(),
             function,
+            constant,
         })
     };
     listed.iter().map(mutant).collect()
+}
+
+/// The constant around a mutation, if it is on one line and private to its file.
+fn constant(text: &str, mutation: &Range<usize>) -> Option<Constant> {
+    let start = text[..mutation.start].rfind('\n').map_or(0, |end| end + 1);
+    let end = mutation.end + text[mutation.end..].find('\n')?;
+    let line = &text[start..end];
+    let (name, _) = line.strip_prefix("const ")?.split_once(':')?;
+    line.ends_with(';').then(|| Constant {
+        name: name.to_owned(),
+        item: start..end,
+    })
 }
 
 /// Bytes from lines and columns, which count from 1, in characters.
@@ -120,5 +148,17 @@ mod tests {
         });
         let span = span(&place, text).unwrap_or_default();
         assert_eq!(&text[span], "=");
+    }
+
+    #[test]
+    fn a_private_constant_on_one_line_is_found() {
+        let text = "// a\nconst MOST: u8 = 2 * 3;\npub const ALL: u8 = 4 * 5;\n";
+        let of = |value: &str| {
+            let start = text.find(value).unwrap_or_default();
+            constant(text, &(start..start + value.len()))
+        };
+        let found = of("2 * 3").map(|constant| (constant.name, &text[constant.item]));
+        assert_eq!(found, Some(("MOST".to_owned(), "const MOST: u8 = 2 * 3;")));
+        assert!(of("4 * 5").is_none());
     }
 }

@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::switched::{ACTIVE, REACHED};
-use super::tree::Tree;
+use super::tree::{Tree, without_packages};
 
+/// How long a quick test takes at most.
+const QUICK: Duration = Duration::from_secs(2);
 /// Seconds that a test may take at least before it counts as stuck.
 const PATIENCE: u64 = 10;
 /// How many times as long as without a mutation a test may take, on a machine that is busy.
@@ -66,16 +68,11 @@ impl Outcome {
 
 /// The tests that a nextest filter chooses.
 pub(super) fn list(tree: &Tree, filter: &str) -> Result<Vec<Test>, String> {
-    let mut nextest = tree.command(&[
-        "cargo",
-        "nextest",
-        "list",
-        "--workspace",
-        "--message-format=json",
-        "-E",
-        filter,
-    ]);
+    let mut nextest = tree.command(&["cargo", "nextest", "list", "--workspace"]);
     let output = nextest
+        .args(without_packages())
+        .args(["--lib", "--bins", "--tests", "--message-format=json"])
+        .args(["-E", filter])
         .stderr(Stdio::null())
         .output()
         .map_err(|error| format!("cargo-nextest could not be started: {error}"))?;
@@ -227,4 +224,13 @@ pub(super) fn reaching<'t>(
         .collect();
     found.sort_by_key(|test| test.takes);
     found
+}
+
+/// How many tests are quick, of some in the order of their duration; one if none is.
+pub(super) fn quick(tests: &[&Test]) -> usize {
+    tests
+        .iter()
+        .take_while(|test| test.takes <= QUICK)
+        .count()
+        .max(1)
 }

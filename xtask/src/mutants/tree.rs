@@ -15,6 +15,17 @@ use crate::run::{command, root};
 /// Which lines of which file belong to which mutant.
 type Lines = BTreeMap<String, Vec<(Range<usize>, usize)>>;
 
+/// Packages whose tests reach no module with mutants, and that take time to build.
+const LEFT_OUT: &[&str] = &[
+    "switchboard-bindings",
+    "switchboard-node",
+    "switchboard-python",
+    "xtask",
+];
+
+/// Where `cargo xtask test` installs third-party servers, below the root.
+const SERVERS: &str = "target/interop";
+
 /// A copy of the files that git knows.
 pub(super) struct Tree {
     folder: PathBuf,
@@ -24,8 +35,9 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Copies the workspace below `output`. Files that are the same already are left alone, so that they are not built again.
-    pub(super) fn new(output: &Path) -> Result<Self, String> {
+    /// Copies the workspace below `output`, except for the files that [`Tree::build_all`] writes for these mutants. Files
+    /// that are the same already are left alone, so that they are not built again.
+    pub(super) fn new(output: &Path, mutants: &[Mutant]) -> Result<Self, String> {
         let tree = Self {
             folder: output.join("tree"),
             target: output.join("target"),
@@ -41,14 +53,36 @@ impl Tree {
         .output()
         .map_err(|error| format!("git could not be started: {error}"))?;
         let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
-        for file in listed.lines() {
+        let mut written: BTreeSet<String> =
+            mutants.iter().map(|mutant| mutant.file.clone()).collect();
+        for folder in crates(mutants) {
+            written.insert(library(folder));
+            written.insert(switch_module(folder));
+        }
+        for file in listed.lines().filter(|file| !written.contains(*file)) {
             // A file that is deleted and not committed yet is left out.
             if let Ok(content) = std::fs::read(root().join(file)) {
                 tree.write(file, &content)?;
             }
         }
-        tree.remove_others(&listed.lines().collect())?;
+        let kept = written.iter().map(String::as_str);
+        tree.remove_others(&listed.lines().chain(kept).collect())?;
+        tree.link_servers()?;
         Ok(tree)
+    }
+
+    /// Links the third-party servers, which tests look for below their own root.
+    fn link_servers(&self) -> Result<(), String> {
+        let servers = root().join(SERVERS);
+        let link = self.folder.join(SERVERS);
+        if !servers.exists() || link.exists() {
+            return Ok(());
+        }
+        let parent = link.parent().unwrap_or(&link);
+        let linked = std::fs::create_dir_all(parent);
+        #[cfg(unix)]
+        let linked = linked.and_then(|()| std::os::unix::fs::symlink(&servers, &link));
+        linked.map_err(|error| format!("{}: {error}", link.display()))
     }
 
     /// A command in the copy, which builds into a folder of its own.
@@ -76,11 +110,11 @@ impl Tree {
             }
             println!("{} mutants do not compile", more.len());
             unviable.extend(more);
-            let digests: Vec<&str> = unviable
-                .iter()
-                .map(|number| digests[*number].as_str())
-                .collect();
-            std::fs::write(&self.unviable, digests.join("\n"))
+            // Those of modules that this run does not try are kept.
+            let found = unviable.iter().map(|number| digests[*number].as_str());
+            let all: BTreeSet<&str> = known.iter().copied().chain(found).collect();
+            let all: Vec<&str> = all.into_iter().collect();
+            std::fs::write(&self.unviable, all.join("\n"))
                 .map_err(|error| format!("{}: {error}", self.unviable.display()))?;
         }
     }
@@ -123,37 +157,28 @@ impl Tree {
             }
         }
         let mut lines = BTreeMap::new();
-        let mut crates = BTreeSet::new();
         for (file, mutants) in files {
             let switched = switched(&read(file)?, &mutants);
             self.write(file, switched.text.as_bytes())?;
             lines.insert(file.to_owned(), switched.lines);
-            crates.extend(file.split_once("/src/").map(|(folder, _)| folder));
         }
-        for folder in crates {
-            let library = format!("{folder}/src/lib.rs");
+        for folder in crates(mutants) {
+            let library = library(folder);
             let text = read(&library)? + "\nmod mutants_switch;\n";
             self.write(&library, text.as_bytes())?;
             let module = switch(mutants.len());
-            self.write(
-                &format!("{folder}/src/mutants_switch.rs"),
-                module.as_bytes(),
-            )?;
+            self.write(&switch_module(folder), module.as_bytes())?;
         }
         Ok(lines)
     }
 
     /// Builds the copy with its tests; the mutants that do not compile.
     fn build(&self, lines: &Lines) -> Result<BTreeSet<usize>, String> {
-        let mut build = self.command(&[
-            "cargo",
-            "test",
-            "--workspace",
-            "--no-run",
-            "--quiet",
-            "--message-format=json",
-        ]);
+        let mut build = self.command(&["cargo", "test", "--workspace"]);
         let output = build
+            .args(without_packages())
+            .args(["--lib", "--bins", "--tests", "--no-run", "--quiet"])
+            .arg("--message-format=json")
             .stderr(Stdio::null())
             .output()
             .map_err(|error| format!("cargo could not be started: {error}"))?;
@@ -227,6 +252,29 @@ fn blamed(message: &Value, lines: &Lines) -> Option<usize> {
     let (primary, others): (Vec<&Value>, Vec<&Value>) =
         spans.iter().partition(|span| span["is_primary"] == true);
     primary.into_iter().chain(others).find_map(at)
+}
+
+/// The folders of the crates with mutants.
+fn crates(mutants: &[Mutant]) -> BTreeSet<&str> {
+    let folders = mutants.iter().map(|mutant| mutant.file.split_once("/src/"));
+    folders.flatten().map(|(folder, _)| folder).collect()
+}
+
+/// The root module of a crate, which declares the switch.
+fn library(folder: &str) -> String {
+    format!("{folder}/src/lib.rs")
+}
+
+/// The module with the switch of a crate.
+fn switch_module(folder: &str) -> String {
+    format!("{folder}/src/mutants_switch.rs")
+}
+
+/// The arguments that leave packages out of a build of the workspace.
+pub(super) fn without_packages() -> impl Iterator<Item = String> {
+    LEFT_OUT
+        .iter()
+        .map(|package| format!("--exclude={package}"))
 }
 
 /// The package that a mutant is in, whose tests are the first to notice it.

@@ -224,4 +224,13 @@ mod tests {
             },
         );
     }
+    #[test]
+    fn a_value_is_read_up_to_a_length() {
+        let scopes = |length: usize| {
+            let padding = "x".repeat(length - "Bearer scope=a, pad=".len());
+            Challenge::of(&[format!("Bearer scope=a, pad={padding}")]).scopes
+        };
+        assert_eq!(scopes(16 * 1024), ["a"]);
+        assert!(scopes(16 * 1024 + 1).is_empty());
+    }
 }

@@ -431,4 +431,15 @@ mod tests {
             assert_eq!(is_resource_of(resource, &server), expected, "{resource}");
         }
     }
+    #[test]
+    fn a_query_of_a_resource_has_to_be_that_of_the_server() {
+        let server = Url::parse("https://h/mcp?tenant=1").expect("an address");
+        for (resource, expected) in [
+            ("https://h/mcp", true),
+            ("https://h/mcp?tenant=1", true),
+            ("https://h/mcp?tenant=2", false),
+        ] {
+            assert_eq!(is_resource_of(resource, &server), expected, "{resource}");
+        }
+    }
 }

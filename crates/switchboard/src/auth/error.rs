@@ -141,3 +141,67 @@ impl From<VaultError> for LoginErrorKind {
 fn in_brackets(text: Option<&str>) -> String {
     text.map_or_else(String::new, |text| format!(" ({text})"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fetch::FetchErrorKind;
+    use super::*;
+
+    fn fetch(kind: FetchErrorKind) -> LoginErrorKind {
+        LoginErrorKind::Fetch(FetchError {
+            url: "https://h/".to_owned(),
+            kind,
+        })
+    }
+
+    #[test]
+    fn the_hint_names_the_remedy_of_its_error() {
+        let mismatch = || LoginErrorKind::IssuerMismatch {
+            expected: "a".to_owned(),
+            found: "b".to_owned(),
+        };
+        for (kind, expected) in [
+            (LoginErrorKind::NoClient, Some("oauth.client_id")),
+            (LoginErrorKind::StateMismatch, Some("tampering")),
+            (mismatch(), Some("tampering")),
+            (fetch(FetchErrorKind::Timeout), Some("try again later")),
+            (fetch(FetchErrorKind::TooLarge), None),
+            (LoginErrorKind::Unavailable(503), Some("try again later")),
+            (LoginErrorKind::NoPerson, Some("needs no login")),
+            (LoginErrorKind::BadKey("x"), Some("PKCS #8")),
+            (LoginErrorKind::NoPkce, None),
+        ] {
+            let hint = LoginError::from(kind.clone()).hint();
+            match expected {
+                Some(words) => assert!(hint.is_some_and(|hint| hint.contains(words)), "{kind}"),
+                None => assert_eq!(hint, None, "{kind}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_refusal_does_not_pass_and_a_failure_does() {
+        let refused = |description: Option<&str>| LoginErrorKind::Refused {
+            error: "access_denied".to_owned(),
+            description: description.map(str::to_owned),
+        };
+        for (kind, is_passing) in [
+            (fetch(FetchErrorKind::Timeout), true),
+            (fetch(FetchErrorKind::Redirected), false),
+            (LoginErrorKind::Unavailable(429), true),
+            (LoginErrorKind::NoPkce, false),
+            (refused(None), false),
+        ] {
+            let error = LoginError::from(kind);
+            assert_eq!(error.is_passing(), is_passing, "{error}");
+        }
+        assert_eq!(
+            refused(Some("not you")).to_string(),
+            "the login was refused: access_denied (not you)"
+        );
+        assert_eq!(
+            refused(None).to_string(),
+            "the login was refused: access_denied"
+        );
+    }
+}

@@ -377,3 +377,213 @@ pub(super) fn shown(url: &Url) -> String {
     let _ = url.set_password(None);
     visible(url.as_str()).into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::transport::http::HttpSettings;
+
+    /// Fetches from a server that answers each request with the next of these responses.
+    async fn fetched(responses: Vec<String>) -> Result<Fetched, FetchError> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let url = Url::parse(&format!("http://127.0.0.1:{port}/start?secret=1#part")).unwrap();
+        let serve = async move {
+            for response in responses {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(stream.read_u8().await.unwrap());
+                }
+                // Fails if the client has read enough.
+                let _ = stream.write_all(response.as_bytes()).await;
+            }
+        };
+        let settings = HttpSettings::default();
+        let fetcher = Fetcher::new(&HttpClient::new(settings).unwrap());
+        let reach = fetcher.reach(&url, Vec::new()).await;
+        let server = tokio::spawn(serve);
+        let outcome = fetcher.get(&url, &reach).await;
+        server.abort();
+        outcome
+    }
+
+    fn response(head: &str, length: usize) -> String {
+        let body = "x".repeat(length);
+        format!("HTTP/1.1 {head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
+    }
+
+    fn redirects(count: usize) -> Vec<String> {
+        let redirect = response("302 Found\r\nLocation: /next", 0);
+        let mut responses = vec![redirect; count];
+        responses.push(response("200 OK", 1));
+        responses
+    }
+
+    #[tokio::test]
+    async fn a_body_is_read_up_to_a_length() {
+        let longest = 256 * 1024;
+        let body = fetched(vec![response("200 OK", longest)]).await.unwrap();
+        assert_eq!((body.status, body.body.len()), (200, longest));
+        let error = fetched(vec![response("200 OK", longest + 1)]).await;
+        assert_eq!(error.unwrap_err().kind, FetchErrorKind::TooLarge);
+    }
+
+    #[tokio::test]
+    async fn a_document_is_redirected_three_times_at_most() {
+        assert_eq!(fetched(redirects(3)).await.unwrap().status, 200);
+        let error = fetched(redirects(4)).await.unwrap_err();
+        assert_eq!(error.kind, FetchErrorKind::Redirected);
+        // Only a redirect with a target is one.
+        let other = fetched(vec![response("304 Not Modified\r\nLocation: /next", 0)]).await;
+        assert_eq!(other.unwrap().status, 304);
+    }
+
+    #[tokio::test]
+    async fn only_what_was_not_compressed_is_read() {
+        for (encoding, is_read) in [("", true), ("identity", true), ("gzip", false)] {
+            let head = format!("200 OK\r\nContent-Encoding: {encoding}");
+            let found = fetched(vec![response(&head, 1)]).await;
+            assert_eq!(found.is_ok(), is_read, "{encoding}");
+        }
+    }
+    /// The head of a request that posts a body with these headers.
+    async fn posted(headers: &[(&'static str, Secret)]) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let url = Url::parse(&format!("http://127.0.0.1:{port}/")).unwrap();
+        let serve = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(stream.read_u8().await.unwrap());
+            }
+            let answer = response("200 OK", 1);
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            String::from_utf8(head).unwrap().to_ascii_lowercase()
+        };
+        let fetcher = Fetcher::new(&HttpClient::new(HttpSettings::default()).unwrap());
+        let reach = fetcher.reach(&url, Vec::new()).await;
+        let body = Body::Form(Secret::new("a=b"));
+        let (head, answer) = tokio::join!(serve, fetcher.post(&url, &reach, headers, &body));
+        assert_eq!(answer.unwrap().status, 200);
+        head
+    }
+
+    #[tokio::test]
+    async fn json_is_asked_for_unless_a_header_says_otherwise() {
+        let accepted = |head: &str| -> Vec<String> {
+            let lines = head
+                .lines()
+                .filter_map(|line| line.strip_prefix("accept: "));
+            lines.map(str::to_owned).collect()
+        };
+        let other = ("x-other", Secret::new("1"));
+        let head = posted(std::slice::from_ref(&other)).await;
+        assert_eq!(accepted(&head), ["application/json"]);
+        assert!(head.contains("x-other: 1"), "{head}");
+        let own = ("accept", Secret::new("text/plain"));
+        assert_eq!(accepted(&posted(&[other, own]).await), ["text/plain"]);
+    }
+
+    /// Names on the internet, in a private network and on this machine.
+    #[derive(Debug)]
+    struct Names;
+
+    impl Network for Names {
+        fn lookup<'a>(
+            &'a self,
+            host: &'a str,
+        ) -> futures_util::future::BoxFuture<'a, std::io::Result<Vec<IpAddr>>> {
+            let addresses: &[[u8; 4]] = match host {
+                "far.example" => &[[1, 1, 1, 1]],
+                "near.example" | "proxy.example" => &[[10, 0, 0, 1]],
+                "both.example" => &[[1, 1, 1, 1], [10, 0, 0, 1]],
+                "here.example" => &[[127, 0, 0, 1]],
+                _ => &[],
+            };
+            let found = addresses.iter().map(|address| IpAddr::from(*address));
+            Box::pin(std::future::ready(Ok(found.collect())))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_proxy_is_not_asked_for_what_is_too_near() {
+        let fetcher = |proxy: Option<&str>| {
+            let mut settings = HttpSettings::default();
+            settings.proxy.all = proxy.map(Secret::new);
+            Fetcher::with_network(&HttpClient::new(settings).unwrap(), Arc::new(Names))
+        };
+        let url = |host: &str| Url::parse(&format!("https://{host}/")).unwrap();
+        let behind = fetcher(Some("http://proxy.example:3128"));
+        let direct = fetcher(None);
+        for (server, host, is_allowed) in [
+            ("far.example", "far.example", true),
+            ("far.example", "unknown.example", true),
+            ("far.example", "1.1.1.1", true),
+            ("far.example", "near.example", false),
+            ("far.example", "both.example", false),
+            ("far.example", "here.example", false),
+            ("far.example", "proxy.example", false),
+            ("near.example", "far.example", true),
+            ("near.example", "near.example", true),
+            ("near.example", "proxy.example", true),
+            ("near.example", "here.example", false),
+        ] {
+            let reach = behind.reach(&url(server), Vec::new()).await;
+            let found = behind.client(&url(host), &reach).await.map(drop);
+            let kind = found.map_err(|error| error.kind);
+            let expected = if is_allowed {
+                Ok(())
+            } else {
+                Err(FetchErrorKind::Forbidden(TOO_NEAR))
+            };
+            assert_eq!(kind, expected, "{server} leads to {host}");
+            // Without a proxy, the resolver of the client checks names when it connects.
+            let found = direct.client(&url(host), &reach).await;
+            assert!(found.is_ok(), "{host}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_on_a_direct_way_is_checked_when_it_is_resolved() {
+        let resolver = |nearest, proxies: &[&str]| SsrfResolver {
+            network: Arc::new(Names),
+            nearest,
+            proxies: proxies.iter().map(|&proxy| proxy.to_owned()).collect(),
+        };
+        let check = async |resolver: SsrfResolver, name: &str, expected: Option<usize>| {
+            let found = resolver.resolve(name.parse().unwrap()).await;
+            assert_eq!(found.ok().map(Iterator::count), expected, "{name}");
+        };
+        check(resolver(Place::Public, &[]), "far.example", Some(1)).await;
+        check(resolver(Place::Public, &[]), "both.example", Some(1)).await;
+        check(resolver(Place::Public, &[]), "near.example", None).await;
+        check(resolver(Place::Public, &[]), "unknown.example", Some(0)).await;
+        check(resolver(Place::Private, &[]), "both.example", Some(2)).await;
+        check(resolver(Place::Private, &[]), "here.example", None).await;
+        let proxies = ["near.example"];
+        check(resolver(Place::Public, &proxies), "near.example", Some(1)).await;
+        check(resolver(Place::Public, &proxies), "here.example", None).await;
+    }
+
+    #[test]
+    fn only_a_failure_of_the_network_passes() {
+        let url = Url::parse("https://user:secret@h/path?secret#secret").unwrap();
+        for (kind, is_passing) in [
+            (FetchErrorKind::Timeout, true),
+            (FetchErrorKind::Unreachable("x".to_owned()), true),
+            (FetchErrorKind::Forbidden("x"), false),
+            (FetchErrorKind::Redirected, false),
+            (FetchErrorKind::TooLarge, false),
+            (FetchErrorKind::Compressed, false),
+        ] {
+            let error = FetchError::new(&url, kind);
+            assert_eq!(error.is_passing(), is_passing, "{error}");
+            assert_eq!(error.url, "https://h/path");
+        }
+    }
+}

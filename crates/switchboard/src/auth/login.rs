@@ -363,3 +363,69 @@ async fn probe(fetcher: &Fetcher, server: &ProtectedServer) -> Challenge {
         _ => Challenge::default(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::BoxFuture;
+
+    use super::super::server::AuthSettings;
+    use super::super::vault::{MemoryVault, VaultError, VaultKey, VaultLock};
+    use super::*;
+    use crate::transport::http::{HttpClient, HttpSettings};
+
+    /// A vault in which a secret was damaged: it exists and cannot be read.
+    #[derive(Debug, Default)]
+    struct Damaged(MemoryVault);
+
+    impl Vault for Damaged {
+        fn get<'a>(
+            &'a self,
+            key: &'a VaultKey,
+        ) -> BoxFuture<'a, Result<Option<Secret>, VaultError>> {
+            Box::pin(async move {
+                match self.0.get(key).await? {
+                    Some(secret) if secret.expose() == "damaged" => {
+                        Err(VaultError::new("could not be read", "it is damaged").lost())
+                    }
+                    found => Ok(found),
+                }
+            })
+        }
+
+        fn put<'a>(
+            &'a self,
+            key: &'a VaultKey,
+            secret: &'a Secret,
+        ) -> BoxFuture<'a, Result<(), VaultError>> {
+            self.0.put(key, secret)
+        }
+
+        fn remove<'a>(&'a self, key: &'a VaultKey) -> BoxFuture<'a, Result<bool, VaultError>> {
+            self.0.remove(key)
+        }
+
+        fn lock<'a>(&'a self, key: &'a VaultKey) -> BoxFuture<'a, Result<VaultLock, VaultError>> {
+            self.0.lock(key)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_login_that_is_damaged_was_there() {
+        let url = Url::parse("https://server.example/mcp").unwrap();
+        let server = ProtectedServer::new(&url, AuthSettings::default()).unwrap();
+        let fetcher = Fetcher::new(&HttpClient::new(HttpSettings::default()).unwrap());
+        let vault = Damaged::default();
+        let (issuer, resource) = ("https://issuer.example", "https://server.example/mcp");
+        let known = record::Known {
+            login: Some((issuer.to_owned(), resource.to_owned())),
+            wanted: Vec::new(),
+        };
+        let key = VaultKey::of(&["login", issuer, resource, ""]);
+        Records::of(&vault, &server).note(&known).await.unwrap();
+        vault.put(&key, &Secret::new("damaged")).await.unwrap();
+        assert!(is_logged_in(&server, &vault).await.is_err());
+        assert!(logout(&server, &fetcher, &vault).await.unwrap());
+        assert!(!is_logged_in(&server, &vault).await.unwrap());
+        assert!(!logout(&server, &fetcher, &vault).await.unwrap());
+    }
+}

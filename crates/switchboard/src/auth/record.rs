@@ -273,3 +273,29 @@ mod hidden_option {
         Ok(Option::<String>::deserialize(deserializer)?.map(Secret::new))
     }
 }
+
+#[cfg(test)]
+impl Records<'_> {
+    /// Stores a login under the key of another.
+    pub(super) async fn put_instead_of(
+        &self,
+        login: &Login,
+        other: &Login,
+    ) -> Result<(), VaultError> {
+        let key = self.login_key(&login.issuer, &login.resource);
+        self.put(&key, other).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_lost_record_counts_as_none() {
+        let error = || VaultError::new("could not be read", "the keyring is locked");
+        assert!(unless_lost::<()>(Err(error())).is_err());
+        assert!(matches!(unless_lost::<()>(Err(error().lost())), Ok(None)));
+        assert!(matches!(unless_lost(Ok(Some(1))), Ok(Some(1))));
+    }
+}

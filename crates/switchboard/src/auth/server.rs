@@ -209,6 +209,7 @@ mod tests {
         check("wss://example.com/ws", "https://example.com/ws");
         check("ws://localhost:1/", "http://localhost:1");
         check("https://example.com/?t=1", "https://example.com/?t=1");
+        check("https://example.com/?t=/", "https://example.com/?t=/");
         let other = Url::parse("file:///etc/passwd").expect("an address");
         assert!(ProtectedServer::new(&other, AuthSettings::default()).is_none());
     }
@@ -227,5 +228,86 @@ mod tests {
         ] {
             assert_eq!(server.owns(&Url::parse(url).expect(url)), expected, "{url}");
         }
+    }
+    #[tokio::test]
+    async fn a_secret_is_read_from_its_file_each_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        let source = SecretSource::File(path.clone());
+        assert!(matches!(
+            source.read().await,
+            Err(LoginErrorKind::Missing(_))
+        ));
+        // Private keys and tokens of platforms have thousands of letters.
+        for secret in ["short".to_owned(), "x".repeat(64 * 1024)] {
+            std::fs::write(&path, format!("{secret}\n")).unwrap();
+            assert_eq!(source.read().await.ok(), Some(Secret::new(secret)));
+        }
+        std::fs::write(&path, "x".repeat(64 * 1024 + 1)).unwrap();
+        let cut = source.read().await.ok().map(|secret| secret.expose().len());
+        assert_eq!(cut, Some(64 * 1024));
+    }
+    fn protected(settings: AuthSettings) -> ProtectedServer {
+        let url = Url::parse("https://example.com/mcp").expect("an address");
+        ProtectedServer::new(&url, settings).expect("a server")
+    }
+
+    #[test]
+    fn what_the_configuration_names_is_trusted() {
+        let url = |text: &str| Url::parse(text).expect(text);
+        let settings = AuthSettings {
+            issuer: Some("https://issuer.example/tenant".to_owned()),
+            metadata_url: Some(url("https://metadata.example/x")),
+            grant: Grant::EnterpriseManaged {
+                token_endpoint: url("https://provider.example/token"),
+                client_id: None,
+                client_secret: None,
+                id_token: SecretSource::Value(Secret::new("x")),
+            },
+            ..AuthSettings::default()
+        };
+        let expected = [
+            "https://issuer.example",
+            "https://metadata.example",
+            "https://provider.example",
+        ];
+        assert!(!settings.grant.needs_person());
+        let trusted = protected(settings).trusted();
+        assert_eq!(trusted, expected.map(|text| url(text).origin()));
+        let settings = AuthSettings::default();
+        assert!(settings.grant.needs_person());
+        assert!(protected(settings).trusted().is_empty());
+    }
+
+    #[test]
+    fn a_challenge_keeps_what_an_earlier_one_said() {
+        let server = protected(AuthSettings::default());
+        assert_eq!(server.heard(), None);
+        let first = Challenge {
+            wants_dpop: true,
+            error: Some("invalid_token".to_owned()),
+            scopes: vec!["a".to_owned()],
+            resource_metadata: Some("/metadata".to_owned()),
+        };
+        server.hear(first.clone());
+        assert_eq!(server.heard(), Some(first.clone()));
+        server.hear(Challenge::default());
+        let kept = Challenge {
+            error: None,
+            ..first
+        };
+        assert_eq!(server.heard(), Some(kept));
+        let second = Challenge {
+            wants_dpop: false,
+            error: None,
+            scopes: vec!["b".to_owned()],
+            resource_metadata: Some("/other".to_owned()),
+        };
+        server.clone().hear(second.clone());
+        let merged = Challenge {
+            wants_dpop: true,
+            ..second
+        };
+        assert_eq!(server.heard(), Some(merged));
     }
 }

@@ -256,4 +256,94 @@ mod tests {
             ],
         );
     }
+    /// Names on the internet, in a private network and on this machine.
+    #[derive(Debug)]
+    struct Names;
+
+    impl Network for Names {
+        fn lookup<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+            let addresses: &[[u8; 4]] = match host {
+                "far.example" => &[[1, 1, 1, 1]],
+                "near.example" => &[[10, 0, 0, 1]],
+                "both.example" => &[[10, 0, 0, 1], [1, 1, 1, 1]],
+                "here.example" => &[[127, 0, 0, 1]],
+                _ => &[],
+            };
+            let found = addresses.iter().map(|address| IpAddr::from(*address));
+            Box::pin(std::future::ready(Ok(found.collect())))
+        }
+    }
+
+    async fn policy(server: &str, trusted: &[&str]) -> SsrfPolicy {
+        let url = |text: &str| Url::parse(text).expect(text);
+        let trusted = trusted.iter().map(|text| url(text).origin()).collect();
+        SsrfPolicy::of(&Names, &url(server), trusted).await
+    }
+
+    #[tokio::test]
+    async fn a_server_leads_as_near_as_it_is_itself() {
+        for (server, expected) in [
+            ("http://localhost:1", Place::Loopback),
+            ("http://LOCALHOST.", Place::Loopback),
+            ("http://sub.localhost", Place::Loopback),
+            ("http://127.0.0.1", Place::Loopback),
+            ("http://127.9.9.9", Place::Loopback),
+            ("http://[::1]", Place::Loopback),
+            ("http://[fd00::1]", Place::Private),
+            ("https://10.0.0.1", Place::Private),
+            ("https://near.example", Place::Private),
+            // A name that leads to this machine does not prove that the server is on it.
+            ("https://here.example", Place::Private),
+            ("https://notlocalhost", Place::Public),
+            ("https://both.example", Place::Public),
+            ("https://far.example", Place::Public),
+            ("https://unknown.example", Place::Public),
+            ("https://169.254.169.254", Place::Public),
+        ] {
+            let found = policy(server, &[]).await;
+            assert_eq!(found.nearest, expected, "{server}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_address_is_checked_before_its_name_is_resolved() {
+        let unencrypted = Err("it is not encrypted (https) and not on this machine");
+        let credentials = Err("it contains credentials");
+        let near = Err(TOO_NEAR);
+        let public = policy("https://far.example", &["https://127.0.0.1:9"]).await;
+        let private = policy("https://near.example", &[]).await;
+        let loopback = policy("http://localhost", &[]).await;
+        for (policy, url, expected) in [
+            (&public, "https://a.example/x", Ok(())),
+            (&public, "https://1.1.1.1", Ok(())),
+            (&public, "http://a.example", unencrypted),
+            (&public, "http://127.0.0.1", unencrypted),
+            (
+                &public,
+                "ftp://a.example",
+                Err("it is neither http nor https"),
+            ),
+            (&public, "data:x", Err("it has no host")),
+            (&public, "https://user@a.example", credentials),
+            (&public, "https://:password@a.example", credentials),
+            (&public, "https://10.0.0.1", near),
+            (&public, "https://localhost", near),
+            (&public, "https://[::1]", near),
+            // Named in the configuration.
+            (&public, "https://127.0.0.1:9/token", Ok(())),
+            (&public, "https://127.0.0.1:8", near),
+            (&private, "https://10.9.9.9", Ok(())),
+            (&private, "https://127.0.0.1", near),
+            (&private, "http://127.0.0.1", unencrypted),
+            (&private, "http://10.0.0.1", unencrypted),
+            (&loopback, "http://127.0.0.1:5", Ok(())),
+            (&loopback, "http://sub.localhost", Ok(())),
+            (&loopback, "http://10.0.0.1", unencrypted),
+            (&loopback, "https://10.0.0.1", Ok(())),
+            (&loopback, "https://169.254.169.254", near),
+        ] {
+            let found = policy.check(&Names, &Url::parse(url).expect(url));
+            assert_eq!(found, expected, "{url}");
+        }
+    }
 }

@@ -226,3 +226,143 @@ fn basic(id: &str, secret: &Secret) -> Secret {
     let pair = format!("{}:{}", encoded(id), encoded(secret.expose()));
     Secret::new(format!("Basic {}", BASE64_STANDARD.encode(pair)))
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use serde_json::{Value, json};
+    use switchboard_store::Timestamp;
+
+    use super::*;
+    use crate::transport::http::{HttpClient, HttpSettings};
+
+    const NOW: i64 = 1_000_000;
+
+    #[derive(Debug)]
+    struct Fixed;
+
+    impl Clock for Fixed {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(NOW)
+        }
+    }
+
+    async fn read(answer: &Value) -> Result<Tokens, LoginErrorKind> {
+        read_with(answer, None, false).await
+    }
+
+    async fn read_with(
+        answer: &Value,
+        proof_key: Option<&ProofKey>,
+        must_bind: bool,
+    ) -> Result<Tokens, LoginErrorKind> {
+        let url = Url::parse("https://issuer.example/token").unwrap();
+        let fetcher = Fetcher::new(&HttpClient::new(HttpSettings::default()).unwrap());
+        let endpoint = TokenEndpoint {
+            fetcher: &fetcher,
+            reach: &fetcher.reach(&url, Vec::new()).await,
+            url: &url,
+            issuer: "https://issuer.example",
+            client: &Client {
+                id: "client".to_owned(),
+                secret: None,
+                method: ClientAuth::None,
+                redirect_uri: None,
+                expires_at: None,
+            },
+            settings: &AuthSettings::default(),
+            proof_key,
+            must_bind,
+            clock: &Fixed,
+        };
+        endpoint.read(&Fetched {
+            status: 200,
+            body: Bytes::from(answer.to_string()),
+            challenges: Vec::new(),
+            dpop_nonce: None,
+        })
+    }
+
+    #[tokio::test]
+    async fn a_token_expires_when_the_server_says_and_within_400_days() {
+        const LONGEST: i64 = 400 * 86_400;
+        for (given, expected) in [
+            (json!(3600), Some(3600)),
+            (json!(59.9), Some(59)),
+            (json!(" 3600 "), Some(3600)),
+            (json!(0), Some(0)),
+            (json!(-5), Some(0)),
+            (json!(LONGEST), Some(LONGEST)),
+            (json!(LONGEST + 1), Some(LONGEST)),
+            (json!(1e300), Some(LONGEST)),
+            (json!("soon"), None),
+            (json!("inf"), None),
+            (Value::Null, None),
+        ] {
+            let answer = json!({"access_token": "t", "token_type": "Bearer", "expires_in": given});
+            let tokens = read(&answer).await.unwrap();
+            let expected = expected.map(|seconds| NOW + seconds * 1000);
+            assert_eq!(tokens.expires_at, expected, "{given}");
+            assert_eq!(tokens.obtained_at, NOW);
+        }
+    }
+
+    #[tokio::test]
+    async fn only_a_token_that_fits_into_a_header_is_accepted() {
+        for (token, is_accepted) in [
+            ("a!~", true),
+            ("", false),
+            ("a b", false),
+            ("a\nb", false),
+            ("a\u{7f}", false),
+            ("\u{e9}", false),
+        ] {
+            let answer = json!({"access_token": token, "refresh_token": ""});
+            let tokens = read(&answer).await;
+            assert_eq!(tokens.is_ok(), is_accepted, "{token:?}");
+            // An empty refresh token is none.
+            let refresh = tokens.ok().and_then(|tokens| tokens.refresh_token);
+            assert_eq!(refresh, None);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_token_of_an_unknown_type_is_refused() {
+        for (kind, is_accepted) in [
+            (json!("bearer"), true),
+            (json!("BEARER"), true),
+            (json!("N_A"), true),
+            (Value::Null, true),
+            (json!("mac"), false),
+            // Bound to a key, and no key was sent.
+            (json!("DPoP"), false),
+        ] {
+            let answer = json!({"access_token": "t", "token_type": kind});
+            let tokens = read(&answer).await;
+            assert_eq!(tokens.is_ok(), is_accepted, "{kind}");
+        }
+    }
+    #[tokio::test]
+    async fn a_token_is_bound_to_the_key_that_was_sent() {
+        let key = ProofKey::generate().unwrap();
+        for (kind, must_bind, expected) in [
+            ("DPoP", false, Some(true)),
+            ("DPoP", true, Some(true)),
+            ("Bearer", false, Some(false)),
+            ("Bearer", true, None),
+            ("mac", true, None),
+        ] {
+            let answer = json!({"access_token": "t", "token_type": kind});
+            let tokens = read_with(&answer, Some(&key), must_bind).await;
+            let is_bound = tokens.ok().map(|tokens| tokens.is_bound);
+            assert_eq!(is_bound, expected, "{kind} {must_bind}");
+        }
+    }
+
+    #[test]
+    fn the_parts_of_basic_credentials_are_encoded() {
+        let found = basic("a:b", &Secret::new("c d%"));
+        let expected = BASE64_STANDARD.encode("a%3Ab:c+d%25");
+        assert_eq!(found.expose(), format!("Basic {expected}"));
+    }
+}

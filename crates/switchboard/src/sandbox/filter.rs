@@ -213,7 +213,7 @@ fn unknown_numbers() -> BpfProgram {
 }
 
 /// Forwards these calls to the supervisor.
-fn asked(numbers: &[i64]) -> BpfProgram {
+pub(super) fn asked(numbers: &[i64]) -> BpfProgram {
     let mut program = vec![statement(LOAD, NUMBER_OFFSET)];
     for number in numbers {
         let number = u32::try_from(*number).unwrap_or(u32::MAX);
@@ -372,5 +372,251 @@ mod tests {
         }
         assert_eq!(kinds(SandboxMode::ReadOnly, true), ("some", "some"));
         assert_eq!(kinds(SandboxMode::OwnFiles, true), ("never", "never"));
+    }
+    /// The action of a program for a call: evaluates the instructions that seccomp filters consist of.
+    fn action(program: &[sock_filter], number: i64, arguments: &[u64]) -> u32 {
+        let architecture = match std::env::consts::ARCH {
+            "x86_64" => 0xC000_003E,
+            "aarch64" => 0xC000_00B7,
+            other => panic!("{other}"),
+        };
+        // `struct seccomp_data`: number, architecture, instruction pointer, six arguments.
+        let mut data = Vec::new();
+        data.extend(u32::try_from(number).unwrap().to_ne_bytes());
+        data.extend(u32::to_ne_bytes(architecture));
+        data.extend(0_u64.to_ne_bytes());
+        for index in 0..6 {
+            data.extend(arguments.get(index).unwrap_or(&0).to_ne_bytes());
+        }
+        let (mut accumulator, mut at) = (0, 0);
+        loop {
+            let sock_filter { code, jt, jf, k } = program[at];
+            at += 1;
+            let mut jump = |holds: bool| at += usize::from(if holds { jt } else { jf });
+            match code {
+                0x20 => {
+                    let offset = usize::try_from(k).unwrap();
+                    let word = data[offset..offset + 4].try_into().unwrap();
+                    accumulator = u32::from_ne_bytes(word);
+                }
+                0x54 => accumulator &= k,
+                0x05 => at += usize::try_from(k).unwrap(),
+                0x15 => jump(accumulator == k),
+                0x25 => jump(accumulator > k),
+                0x35 => jump(accumulator >= k),
+                0x45 => jump(accumulator & k != 0),
+                0x06 => return k,
+                other => panic!("instruction {other:#x}"),
+            }
+        }
+    }
+
+    /// The errno that the filters of a policy return for a call; 0 if they let it through.
+    fn refused_with(files: SandboxMode, network: bool, number: i64, arguments: &[u64]) -> i32 {
+        let filters = of(&policy(files, network)).unwrap();
+        let actions = filters.programs.iter();
+        let actions: Vec<u32> = actions
+            .map(|program| action(program, number, arguments))
+            .filter(|action| *action != libc::SECCOMP_RET_ALLOW)
+            .collect();
+        match actions[..] {
+            [] => 0,
+            [action] => {
+                assert_eq!(
+                    action & libc::SECCOMP_RET_ACTION_FULL,
+                    libc::SECCOMP_RET_ERRNO
+                );
+                (action & libc::SECCOMP_RET_DATA).cast_signed()
+            }
+            _ => panic!("several filters refuse {number}: {actions:?}"),
+        }
+    }
+
+    fn unsigned(value: i32) -> u64 {
+        u64::from(value.cast_unsigned())
+    }
+
+    const CONFINED: [SandboxMode; 2] = [SandboxMode::ReadOnly, SandboxMode::Workspace];
+
+    #[test]
+    fn files_are_not_confined_where_only_the_network_is_off() {
+        for group in TABLE.iter().filter(|group| group.acts_on == ActsOn::Files) {
+            for (name, number) in group.calls() {
+                let found = refused_with(SandboxMode::Off, false, *number, &[]);
+                assert_eq!(found, 0, "{name}");
+            }
+        }
+        let set_id = [unsigned(libc::AT_FDCWD), 0, unsigned(libc::O_CREAT), 0o4755];
+        let open = refused_with(SandboxMode::Off, false, libc::SYS_openat, &set_id);
+        assert_eq!(open, 0);
+        let lease = refused_with(SandboxMode::Off, false, libc::SYS_fcntl, &[0, F_SETLEASE]);
+        assert_eq!(lease, 0);
+        let filters = of(&policy(SandboxMode::Off, false)).unwrap();
+        assert!(filters.mediated.is_none() && filters.unmediated.is_none());
+    }
+
+    #[test]
+    fn no_input_is_pushed_into_a_terminal_in_any_mode() {
+        for mode in SandboxMode::ALL {
+            for request in [TIOCSTI, TIOCLINUX] {
+                let found = refused_with(mode, false, libc::SYS_ioctl, &[0, request]);
+                assert_eq!(found, libc::EPERM, "{mode:?}");
+            }
+            // TCGETS, which every program asks for.
+            let other = refused_with(mode, false, libc::SYS_ioctl, &[0, 0x5401]);
+            assert_eq!(other, 0, "{mode:?}");
+            // FS_IOC_SETFLAGS
+            let flags = refused_with(mode, false, libc::SYS_ioctl, &[0, 0x4008_6602]);
+            let is_off = mode == SandboxMode::Off;
+            assert_eq!(flags, if is_off { 0 } else { libc::EPERM }, "{mode:?}");
+            // A pipe's size, which is harmless, has a number beside those of leases and notices.
+            let size = refused_with(mode, false, libc::SYS_fcntl, &[0, 1031]);
+            assert_eq!(size, 0, "{mode:?}");
+            for command in [F_SETLEASE, F_NOTIFY] {
+                let found = refused_with(mode, false, libc::SYS_fcntl, &[0, command]);
+                assert_eq!(found, if is_off { 0 } else { libc::EPERM }, "{mode:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_file_is_created_with_a_set_id_bit() {
+        let create = unsigned(libc::O_CREAT | libc::O_WRONLY);
+        let unnamed = unsigned(libc::O_TMPFILE | libc::O_RDWR);
+        let folder = unsigned(libc::O_DIRECTORY);
+        for mode in CONFINED {
+            let check = |number: i64, arguments: &[u64], expected: i32| {
+                let found = refused_with(mode, true, number, arguments);
+                assert_eq!(found, expected, "{mode:?} {number} {arguments:?}");
+                let own_files = refused_with(SandboxMode::OwnFiles, true, number, arguments);
+                assert_eq!(own_files, 0, "{number} {arguments:?}");
+            };
+            for (bits, expected) in [(0o755, 0), (0o4755, libc::EPERM), (0o2755, libc::EPERM)] {
+                check(libc::SYS_openat, &[0, 0, create, bits], expected);
+                check(libc::SYS_openat, &[0, 0, unnamed, bits], expected);
+                // The mode means nothing if no file is created.
+                check(libc::SYS_openat, &[0, 0, 0, bits], 0);
+                check(libc::SYS_openat, &[0, 0, folder, bits], 0);
+                check(libc::SYS_mknodat, &[0, 0, bits], expected);
+                #[cfg(target_arch = "x86_64")]
+                {
+                    check(libc::SYS_open, &[0, create, bits], expected);
+                    check(libc::SYS_open, &[0, unnamed, bits], expected);
+                    check(libc::SYS_open, &[0, folder, bits], 0);
+                    check(libc::SYS_creat, &[0, bits], expected);
+                    check(libc::SYS_mknod, &[0, bits], expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn threads_can_be_made_and_namespaces_cannot() {
+        let thread = unsigned(libc::CLONE_VM | libc::CLONE_FS | libc::CLONE_THREAD);
+        for mode in CONFINED {
+            assert_eq!(refused_with(mode, true, libc::SYS_clone, &[thread]), 0);
+            for bit in NAMESPACES {
+                let found = refused_with(mode, true, libc::SYS_clone, &[thread | bit]);
+                assert_eq!(found, libc::EPERM, "{mode:?} {bit:#x}");
+            }
+        }
+        let user = [NAMESPACES[0]];
+        let own_files = refused_with(SandboxMode::OwnFiles, true, libc::SYS_clone, &user);
+        assert_eq!(own_files, 0);
+    }
+
+    #[test]
+    fn a_process_changes_only_its_own_priority_and_limits() {
+        let refused = libc::EPERM;
+        for mode in SandboxMode::ALL {
+            for (number, arguments, expected) in [
+                (libc::SYS_setpriority, [PRIO_PROCESS, 0], 0),
+                (libc::SYS_setpriority, [PRIO_PROCESS, 7], refused),
+                (libc::SYS_setpriority, [1, 0], refused),
+                (libc::SYS_ioprio_set, [IOPRIO_WHO_PROCESS, 0], 0),
+                (libc::SYS_ioprio_set, [IOPRIO_WHO_PROCESS, 7], refused),
+                (libc::SYS_ioprio_set, [2, 0], refused),
+                (libc::SYS_prctl, [PR_SCHED_CORE, 0], refused),
+                (libc::SYS_prctl, [unsigned(libc::PR_SET_NO_NEW_PRIVS), 1], 0),
+                (libc::SYS_prlimit64, [0, 0], 0),
+                (libc::SYS_prlimit64, [7, 0], refused),
+            ] {
+                let found = refused_with(mode, false, number, &arguments);
+                assert_eq!(found, expected, "{mode:?} {number} {arguments:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn sockets_are_of_the_families_that_the_policy_allows() {
+        let [unix, inet, inet6, netlink, packet] = [
+            libc::AF_UNIX,
+            libc::AF_INET,
+            libc::AF_INET6,
+            libc::AF_NETLINK,
+            libc::AF_PACKET,
+        ]
+        .map(unsigned);
+        let socket = |mode, network, family| {
+            refused_with(mode, network, libc::SYS_socket, &[family, 1]) == libc::EPERM
+        };
+        for family in [unix, inet, inet6, netlink, packet] {
+            for mode in SandboxMode::ALL {
+                assert!(socket(mode, false, family), "{mode:?} {family}");
+            }
+            assert!(!socket(SandboxMode::OwnFiles, true, family), "{family}");
+            for mode in CONFINED {
+                let is_refused = family == unix || family == packet;
+                assert_eq!(socket(mode, true, family), is_refused, "{mode:?} {family}");
+            }
+        }
+        let cloexec = unsigned(libc::SOCK_CLOEXEC);
+        let pair = |mode, network, family, kind: i32| {
+            let arguments = [family, unsigned(kind) | cloexec];
+            refused_with(mode, network, libc::SYS_socketpair, &arguments) == libc::EPERM
+        };
+        for mode in SandboxMode::ALL {
+            for network in [true, false] {
+                let is_free = network && matches!(mode, SandboxMode::Off | SandboxMode::OwnFiles);
+                assert!(!pair(mode, network, unix, libc::SOCK_STREAM), "{mode:?}");
+                assert!(!pair(mode, network, unix, libc::SOCK_SEQPACKET), "{mode:?}");
+                let datagram = pair(mode, network, unix, libc::SOCK_DGRAM);
+                assert_eq!(datagram, !is_free, "{mode:?} {network}");
+                let other = pair(mode, network, inet, libc::SOCK_STREAM);
+                assert_eq!(other, !is_free, "{mode:?} {network}");
+            }
+        }
+    }
+
+    #[test]
+    fn calls_beyond_the_table_do_not_exist() {
+        for mode in SandboxMode::ALL {
+            assert_eq!(refused_with(mode, false, HIGHEST + 1, &[]), libc::ENOSYS);
+            // `listns`, the last of the table, is allowed.
+            assert_eq!(refused_with(mode, false, HIGHEST, &[]), 0);
+        }
+    }
+
+    #[test]
+    fn what_the_supervisor_would_do_is_refused_without_one() {
+        for mode in [
+            SandboxMode::ReadOnly,
+            SandboxMode::Workspace,
+            SandboxMode::OwnFiles,
+        ] {
+            let filters = of(&policy(mode, true)).unwrap();
+            let (mediated, unmediated) = (filters.mediated.unwrap(), filters.unmediated.unwrap());
+            let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+            for number in [libc::SYS_fchmodat, libc::SYS_fchown, libc::SYS_utimensat] {
+                assert_eq!(refused_with(mode, true, number, &[]), 0);
+                let asked = action(&mediated, number, &[]);
+                assert_eq!(asked, libc::SECCOMP_RET_USER_NOTIF);
+                assert_eq!(action(&unmediated, number, &[]), refused);
+            }
+            for program in [&mediated, &unmediated] {
+                let other = action(program, libc::SYS_read, &[]);
+                assert_eq!(other, libc::SECCOMP_RET_ALLOW);
+            }
+        }
     }
 }

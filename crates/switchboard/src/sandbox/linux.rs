@@ -283,3 +283,297 @@ const CONFINED_CAPABILITIES: [CapabilitySet; 9] = [
     CapabilitySet::NET_RAW,
     CapabilitySet::DAC_READ_SEARCH,
 ];
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::fs::symlink;
+    use std::thread;
+
+    use rustix::thread::capability_is_in_bounding_set;
+
+    use super::*;
+
+    /// A folder with a workspace and others, and the policy for it.
+    fn machine(files: SandboxMode) -> (tempfile::TempDir, PathBuf, Policy) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for made in [
+            "workspace/kept",
+            "hidden/shown",
+            "elsewhere",
+            "own",
+            "temporary",
+        ] {
+            fs::create_dir_all(root.join(made)).unwrap();
+            fs::write(root.join(made).join("file"), "text").unwrap();
+        }
+        let policy = Policy {
+            files,
+            network: true,
+            workspace: root.join("workspace"),
+            hidden: vec![root.join("hidden")],
+            protected: vec![root.join("workspace/kept")],
+            readable: vec![root.join("hidden/shown")],
+            writable: vec![root.join("own")],
+        };
+        (folder, root, policy)
+    }
+
+    /// Runs something in a sandbox.
+    fn confined<R: Send + 'static>(
+        policy: Policy,
+        temporary: Option<PathBuf>,
+        run: impl FnOnce() -> R + Send + 'static,
+    ) -> R {
+        let confined = move || {
+            let mediator = confine(&policy, temporary.as_deref()).unwrap();
+            let result = run();
+            drop(mediator);
+            result
+        };
+        thread::spawn(confined).join().unwrap()
+    }
+
+    /// Which of the folders can be read, and in which a file can be written and another created, by their first letters.
+    fn accessible(root: &Path) -> String {
+        let mut found = Vec::new();
+        for name in [
+            "workspace",
+            "workspace/kept",
+            "hidden",
+            "hidden/shown",
+            "elsewhere",
+            "own",
+            "temporary",
+        ] {
+            let folder = root.join(name);
+            let mut access = String::new();
+            let mut note = |letter: char, is_possible: bool| {
+                access.push(if is_possible { letter } else { '-' });
+            };
+            note('r', fs::read(folder.join("file")).is_ok());
+            note('l', fs::read_dir(&folder).is_ok());
+            note('w', fs::write(folder.join("file"), "").is_ok());
+            note('c', fs::write(folder.join("new"), "").is_ok());
+            found.push(format!("{name} {access}"));
+        }
+        found.join("\n")
+    }
+
+    fn checked(files: SandboxMode) -> String {
+        let (_folder, root, policy) = machine(files);
+        fs::write(root.join("workspace/file"), "text").unwrap();
+        fs::write(root.join("hidden/file"), "text").unwrap();
+        let temporary = root.join("temporary");
+        let tried = root.clone();
+        confined(policy, Some(temporary), move || accessible(&tried))
+    }
+
+    #[test]
+    fn each_mode_grants_its_folders() {
+        if !is_available() {
+            return;
+        }
+        assert_eq!(
+            checked(SandboxMode::ReadOnly),
+            "workspace rl--\nworkspace/kept rl--\nhidden ----\nhidden/shown rl--\nelsewhere rl--\nown rlwc\ntemporary rlwc"
+        );
+        // No new file can be made beside a protected folder: Landlock grants entries that exist.
+        assert_eq!(
+            checked(SandboxMode::Workspace),
+            "workspace rlw-\nworkspace/kept rl--\nhidden ----\nhidden/shown rl--\nelsewhere rl--\nown rlwc\ntemporary rlwc"
+        );
+    }
+
+    #[test]
+    fn harmless_devices_work_and_programs_run() {
+        if !is_available() {
+            return;
+        }
+        for files in [SandboxMode::ReadOnly, SandboxMode::Workspace] {
+            let (_folder, _, policy) = machine(files);
+            let (written, read, ran) = confined(policy, None, || {
+                let mut byte = [1];
+                let read = fs::File::open("/dev/zero")
+                    .and_then(|mut zero| io::Read::read_exact(&mut zero, &mut byte));
+                let ran = std::process::Command::new("true").status();
+                let written = fs::OpenOptions::new()
+                    .write(true)
+                    .open("/dev/null")
+                    .and_then(|mut null| io::Write::write_all(&mut null, b"text"));
+                (written.is_ok(), read.is_ok(), ran.is_ok())
+            });
+            assert!(written && read && ran, "{files:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_network_no_port_can_be_bound_or_reached() {
+        if !is_available() {
+            return;
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (bound, reached) = thread::spawn(move || {
+            restrict_ports().unwrap();
+            (
+                TcpListener::bind("127.0.0.1:0").map(drop),
+                TcpStream::connect(address).map(drop),
+            )
+        })
+        .join()
+        .unwrap();
+        for refused in [bound, reached] {
+            let kind = refused.map_err(|error| error.kind());
+            assert_eq!(kind, Err(io::ErrorKind::PermissionDenied));
+        }
+    }
+
+    #[test]
+    fn only_own_files_with_a_network_reaches_the_sockets_of_others() {
+        for files in SandboxMode::ALL {
+            for network in [true, false] {
+                let (_folder, _, mut policy) = machine(files);
+                policy.network = network;
+                let is_open = network && files == SandboxMode::OwnFiles;
+                let found = scopes(&policy);
+                assert!(found.contains(Scope::Signal), "{files:?}");
+                let has_sockets = found.contains(Scope::AbstractUnixSocket);
+                assert_eq!(has_sockets, !is_open, "{files:?} {network}");
+            }
+        }
+    }
+
+    #[test]
+    fn links_are_resolved_as_far_as_they_exist() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        fs::create_dir(root.join("real")).unwrap();
+        symlink("real", root.join("link")).unwrap();
+        let paths =
+            |names: &[&str]| -> Vec<PathBuf> { names.iter().map(|name| root.join(name)).collect() };
+        let check = |of: &[&str], expected: &[&str]| {
+            assert_eq!(with_targets(&paths(of)), paths(expected));
+        };
+        check(&["real"], &["real"]);
+        check(&["link"], &["link", "real"]);
+        check(&["link/new/deep"], &["link/new/deep", "real/new/deep"]);
+        check(&["real", "link"], &["link", "real"]);
+        check(&[], &[]);
+    }
+
+    #[test]
+    fn every_disk_and_the_memory_are_kept_back() {
+        let disks = disks();
+        for memory in MEMORY {
+            assert!(disks.contains(&PathBuf::from(memory)), "{memory}");
+        }
+        for entry in fs::read_dir("/dev").unwrap().flatten() {
+            let is_disk = entry.file_type().unwrap().is_block_device();
+            let path = entry.path();
+            let is_memory = MEMORY.iter().any(|memory| path == Path::new(memory));
+            assert_eq!(disks.contains(&path), is_disk || is_memory, "{path:?}");
+        }
+    }
+
+    #[test]
+    fn capabilities_that_would_get_around_the_rest_are_dropped() {
+        // Another user has no capabilities, and none to drop.
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        for mode in SandboxMode::ALL {
+            let (general, confined) = thread::spawn(move || {
+                drop_capabilities(mode);
+                let has = |capability: &CapabilitySet| {
+                    capability_is_in_bounding_set(*capability).unwrap()
+                };
+                (
+                    CAPABILITIES.iter().any(has),
+                    CONFINED_CAPABILITIES.iter().any(has),
+                )
+            })
+            .join()
+            .unwrap();
+            assert!(!general, "{mode:?}");
+            let keeps = CONFINED_CAPABILITIES
+                .iter()
+                .any(|capability| capability_is_in_bounding_set(*capability).unwrap());
+            assert_eq!(confined, keeps && mode == SandboxMode::OwnFiles, "{mode:?}");
+        }
+    }
+    #[test]
+    fn a_socket_from_before_the_sandbox_is_of_no_use_without_a_network() {
+        use rustix::net::{AddressFamily, SocketType, bind, socket};
+
+        if !is_available() {
+            return;
+        }
+        for files in SandboxMode::ALL {
+            let (_folder, _, mut policy) = machine(files);
+            policy.network = false;
+            let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+            let address = std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 0);
+            let bound = confined(policy, None, move || bind(&socket, &address));
+            assert_eq!(bound, Err(rustix::io::Errno::ACCESS), "{files:?}");
+        }
+    }
+    #[test]
+    fn the_mediator_changes_the_mode_for_a_confined_process() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        if !is_available() {
+            return;
+        }
+        let (_folder, root, policy) = machine(SandboxMode::Workspace);
+        let [own, other] = ["own/file", "elsewhere/file"].map(|path| root.join(path));
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let tried = [own.clone(), other];
+        let caller = thread::spawn(move || {
+            let mediator = confine(&policy, None).unwrap();
+            sender.send(mediator.unwrap()).unwrap();
+            tried.map(|path| {
+                let changed = fs::set_permissions(path, fs::Permissions::from_mode(0o640));
+                changed.map_err(|error| error.kind())
+            })
+        });
+        // Ends when the caller has.
+        receiver.recv().unwrap().serve();
+        let refused = Err(io::ErrorKind::PermissionDenied);
+        assert_eq!(caller.join().unwrap(), [Ok(()), refused]);
+        let mode = fs::metadata(own).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+    }
+    #[test]
+    fn own_files_hides_with_mounts_or_with_landlock_alone() {
+        if !is_available() {
+            return;
+        }
+        let (_folder, root, mut policy) = machine(SandboxMode::OwnFiles);
+        fs::write(root.join("workspace/file"), "text").unwrap();
+        fs::write(root.join("hidden/file"), "text").unwrap();
+        // A protected file that does not exist must not be made.
+        fs::create_dir(root.join("empty")).unwrap();
+        policy.protected.push(root.join("empty/file"));
+        let tried = root.clone();
+        let (is_mounted, found, made) = thread::spawn(move || {
+            let mediator = confine(&policy, None).unwrap();
+            let found = accessible(&tried);
+            let made = fs::write(tried.join("empty/file"), "").is_ok();
+            (mediator.is_none(), found, made)
+        })
+        .join()
+        .unwrap();
+        assert!(!made);
+        let workspace = if is_mounted { "rlwc" } else { "rlw-" };
+        assert_eq!(
+            found,
+            format!(
+                "workspace {workspace}\nworkspace/kept rl--\nhidden -l--\nhidden/shown rl--\nelsewhere rlwc\nown rlwc\ntemporary rlwc"
+            )
+        );
+    }
+}

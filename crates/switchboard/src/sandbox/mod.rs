@@ -216,4 +216,32 @@ mod tests {
             Some((SandboxMode::ReadOnly, true))
         );
     }
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_folder_is_split_by_a_hidden_or_protected_path_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        std::fs::create_dir_all(root.join("home/hidden")).unwrap();
+        std::fs::create_dir_all(root.join("home/work")).unwrap();
+        std::os::unix::fs::symlink(root.join("home"), root.join("link")).unwrap();
+        let of = |hidden: &str, protected: &str| {
+            let sandbox = Sandbox {
+                mode: SandboxMode::OwnFiles,
+                network: None,
+            };
+            let mut policy = Policy::of(Some(sandbox), root.into()).unwrap();
+            policy.hidden.push(root.join(hidden));
+            policy.protected.push(root.join(protected));
+            policy
+        };
+        for policy in [
+            of("home/hidden", "elsewhere"),
+            of("elsewhere", "link/hidden"),
+        ] {
+            assert!(policy.splits(&root.join("home")));
+            assert!(policy.splits(&root.join("link")));
+            assert!(policy.splits(&root.join("home/hidden")));
+            assert!(!policy.splits(&root.join("home/work")));
+        }
+    }
 }

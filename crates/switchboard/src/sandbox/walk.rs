@@ -124,4 +124,24 @@ mod tests {
         assert_eq!(granted(&["."]), Vec::<String>::new());
         assert!(without(Path::new("/nothing/here"), &[]).unwrap().is_empty());
     }
+    #[test]
+    fn nothing_is_opened_for_reading_or_left_to_other_programs() {
+        use rustix::io::{FdFlags, fcntl_getfd};
+        use std::os::unix::net::UnixListener;
+
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        // A socket cannot be opened for reading.
+        let _listener = UnixListener::bind(root.join("socket")).unwrap();
+        fs::create_dir(root.join("folder")).unwrap();
+        let alone = without(&root.join("socket"), &[]).unwrap();
+        let within = without(root, &[root.join("kept")]).unwrap();
+        assert_eq!((alone.len(), within.len()), (1, 2));
+        for grant in alone.iter().chain(&within) {
+            let flags = fcntl_getfd(&grant.descriptor).unwrap();
+            assert_eq!(flags, FdFlags::CLOEXEC);
+        }
+        let folders = within.iter().filter(|grant| grant.is_folder);
+        assert_eq!(folders.count(), 1);
+    }
 }

@@ -143,5 +143,136 @@ async fn scopes_come_from_the_entry_the_challenge_or_the_resource() {
     check(&[], "scope=\"c d c\",", json!(["r"]), none(), Some("c d")).await;
     check(&[], "", json!(["r", "s"]), none(), Some("r s")).await;
     check(&[], "", json!(["r"]), offline(), Some("r offline_access")).await;
+    check(&[], "", json!(["r"]), json!(["a"]), Some("r")).await;
     check(&[], "", none(), offline(), None).await;
+}
+
+#[tokio::test]
+async fn the_issuer_of_an_entry_comes_before_those_of_the_resource() {
+    let world = World::start().await;
+    let others = json!({"authorization_servers": ["https://other.example"]});
+    world.script().resource_metadata = others;
+    let settings = AuthSettings {
+        issuer: Some(world.issuer.clone()),
+        ..AuthSettings::default()
+    };
+    let start = world.begin(&world.server(settings)).await.unwrap();
+    let url = start.authorization_url.as_str();
+    assert!(url.starts_with(&world.issuer), "{url}");
+}
+
+#[tokio::test]
+async fn metadata_that_a_challenge_names_has_to_exist() {
+    let world = World::start().await;
+    let path = "/.well-known/oauth-protected-resource/mcp".to_owned();
+    let missing = (404, None, String::new());
+    world.script().instead.insert(path.clone(), missing);
+    let error = world.begin(&world.server(AuthSettings::default())).await;
+    let error = error.expect_err("no login").kind.to_string();
+    let place = world.resource.join(&path).unwrap();
+    let expected = format!("{place} is not resource metadata, although the server refers to it");
+    assert_eq!(error, expected);
+}
+
+/// A server without resource metadata, whose origin publishes these as its own authorization server's.
+async fn legacy(path: &str, issuer: impl Fn(&str) -> String) -> (World, String) {
+    let world = World::start().await;
+    let origin = world.resource.origin().ascii_serialization();
+    let document = json!({
+        "issuer": issuer(&origin),
+        "authorization_endpoint": format!("{origin}/authorize"),
+        "token_endpoint": format!("{origin}/token"),
+        "code_challenge_methods_supported": ["S256"],
+    });
+    let answers = [
+        (
+            "/.well-known/oauth-protected-resource/mcp",
+            404,
+            String::new(),
+        ),
+        ("/mcp", 404, String::new()),
+        (path, 200, document.to_string()),
+    ];
+    for (path, status, body) in answers {
+        let answer = (status, None, body);
+        world.script().instead.insert(path.to_owned(), answer);
+    }
+    (world, origin)
+}
+
+#[tokio::test]
+async fn an_origin_may_name_itself_with_a_slash_and_nothing_else() {
+    let known = || AuthSettings {
+        client_id: Some("c".to_owned()),
+        ..AuthSettings::default()
+    };
+    let path = "/.well-known/oauth-authorization-server";
+    for end in ["", "/"] {
+        let (world, origin) = legacy(path, |origin| format!("{origin}{end}")).await;
+        let start = world.begin(&world.server(known())).await.unwrap();
+        let url = start.authorization_url.as_str();
+        assert!(url.starts_with(&format!("{origin}/authorize?")), "{url}");
+    }
+    let (world, _) = legacy(path, |_| "https://evil.example".to_owned()).await;
+    let error = world.begin(&world.server(known())).await;
+    let error = error.expect_err("no login").kind;
+    assert!(
+        matches!(error, LoginErrorKind::IssuerMismatch { .. }),
+        "{error}"
+    );
+    // A document that the entry names may be of any issuer, if nothing else names one.
+    let (world, origin) = legacy("/own-metadata", |_| "https://issuer.example".to_owned()).await;
+    let place = world.resource.join("/own-metadata").unwrap();
+    let named = || AuthSettings {
+        metadata_url: Some(place.clone()),
+        ..known()
+    };
+    let start = world.begin(&world.server(named())).await.unwrap();
+    let url = start.authorization_url.as_str();
+    assert!(url.starts_with(&format!("{origin}/authorize?")), "{url}");
+    let settings = AuthSettings {
+        issuer: Some(world.issuer.clone()),
+        ..named()
+    };
+    let error = world.begin(&world.server(settings)).await;
+    let error = error.expect_err("no login").kind;
+    assert!(
+        matches!(error, LoginErrorKind::IssuerMismatch { .. }),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_resource_that_lists_no_issuer_is_its_own() {
+    let path = "/.well-known/oauth-authorization-server";
+    let (world, origin) = legacy(path, str::to_owned).await;
+    world.script().instead.remove("/mcp");
+    world
+        .script()
+        .instead
+        .remove("/.well-known/oauth-protected-resource/mcp");
+    world.script().resource_metadata = json!({"authorization_servers": []});
+    let settings = AuthSettings {
+        client_id: Some("c".to_owned()),
+        ..AuthSettings::default()
+    };
+    let start = world.begin(&world.server(settings)).await.unwrap();
+    let url = start.authorization_url.as_str();
+    assert!(url.starts_with(&format!("{origin}/authorize?")), "{url}");
+}
+
+#[tokio::test]
+async fn only_a_refusal_is_a_challenge() {
+    for (status, expected) in [(401, Some("more")), (200, None), (403, None)] {
+        let world = World::start().await;
+        let challenge = ("www-authenticate", "Bearer scope=\"more\"".to_owned());
+        let answer = (status, Some(challenge), String::new());
+        world.script().instead.insert("/mcp".to_owned(), answer);
+        let server = world.server(AuthSettings::default());
+        let start = world.begin(&server).await.unwrap();
+        let mut pairs = start.authorization_url.query_pairs();
+        let scope = pairs.find(|(name, _)| name == "scope");
+        let scope = scope.map(|(_, value)| value.into_owned());
+        assert_eq!(scope.as_deref(), expected, "{status}");
+    }
 }

@@ -44,7 +44,7 @@ fn connectors() -> Connectors {
 
 fn protected(url: &str, keys: &str) -> Result<Option<ProtectedServer>, ConnectorError> {
     let config = config(url, keys);
-    let login = connectors().login(&config.servers[0], &config.settings)?;
+    let login = connectors().login(config.servers[0].effective(), &config.settings)?;
     Ok(login.map(|(server, _)| server))
 }
 
@@ -155,7 +155,7 @@ async fn a_login_with_the_same_vault_is_found_and_a_bearer_token_takes_its_place
     host.settled().await;
     assert_eq!(state(&host), "needs-auth");
     let login = connectors
-        .login(&entry.servers[0], &entry.settings)
+        .login(entry.servers[0].effective(), &entry.settings)
         .unwrap();
     let (server, _) = login.expect("it can be logged in to");
     world.log_in(&server).await.unwrap();
@@ -183,7 +183,7 @@ async fn a_renewal_is_written_down_without_its_tokens() {
     connectors.audit = Some(audit.clone());
     let entry = config(world.resource.as_str(), "");
     let login = connectors
-        .login(&entry.servers[0], &entry.settings)
+        .login(entry.servers[0].effective(), &entry.settings)
         .unwrap();
     let (server, _) = login.expect("it can be logged in to");
     world.log_in(&server).await.unwrap();

@@ -149,3 +149,29 @@ async fn nobody_can_log_in_where_no_person_is_wanted() {
     let error = world.log_in(&server).await.unwrap_err();
     assert!(matches!(error, LoginErrorKind::NoPerson), "{error}");
 }
+
+#[tokio::test]
+async fn scopes_are_asked_for_if_there_are_any() {
+    for (scopes, expected) in [(&["a", "b"][..], Some("a b")), (&[], None)] {
+        let world = World::start().await;
+        let grant = Grant::EnterpriseManaged {
+            token_endpoint: Url::parse(&format!("{}/token", world.issuer)).unwrap(),
+            client_id: None,
+            client_secret: None,
+            id_token: value("id-token"),
+        };
+        let settings = AuthSettings {
+            scopes: scopes.iter().map(|&scope| scope.to_owned()).collect(),
+            ..machine(grant)
+        };
+        let oauth = world.oauth(&world.server(settings));
+        let shown = credentials(&world, &oauth).await;
+        unauthorized(&world, &oauth, &shown).await;
+        let seen = world.seen("auth POST /token");
+        assert_eq!(seen.len(), 2, "an exchange and a grant");
+        for request in seen {
+            let scope = request.form.get("scope").map(String::as_str);
+            assert_eq!(scope, expected);
+        }
+    }
+}

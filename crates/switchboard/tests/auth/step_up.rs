@@ -91,3 +91,23 @@ async fn a_plain_refusal_is_none_for_want_of_scopes() {
         assert_eq!(verdict, Verdict::Final, "{challenge}");
     }
 }
+
+#[tokio::test]
+async fn scopes_of_a_login_for_another_resource_are_not_asked_for_again() {
+    let world = World::start().await;
+    let challenge =
+        |scope: &str| format!("Bearer scope=\"{scope}\", resource_metadata=\"{{metadata}}\"");
+    world.script().challenge = challenge("first");
+    world
+        .log_in(&world.server(AuthSettings::default()))
+        .await
+        .unwrap();
+    world.script().challenge = challenge("second");
+    let both = asked(&world, AuthSettings::default()).await;
+    assert_eq!(both, "first second");
+    let other = AuthSettings {
+        resource: Some("https://other.example".to_owned()),
+        ..AuthSettings::default()
+    };
+    assert_eq!(asked(&world, other).await, "second");
+}

@@ -5,13 +5,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use switchboard_config::entry::ServerEntry;
 use switchboard_config::resolve::Server;
 use switchboard_config::settings::Settings;
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use url::Url;
@@ -32,18 +33,23 @@ pub trait Logins: fmt::Debug + Send + Sync + 'static {
     fn begin<'a>(
         &'a self,
         server: &'a ServerName,
-    ) -> BoxFuture<'a, Result<Option<Begun>, BeginError>>;
+    ) -> BoxFuture<'a, Result<Option<StartedLogin>, BeginError>>;
+
+    /// Adds a server that joined the host at run time.
+    fn add(&self, server: ServerName, target: LoginTarget);
 }
 
 /// A login that waits for the user.
 #[derive(Debug)]
-pub struct Begun {
+pub struct StartedLogin {
     /// URL for the user to open.
     pub url: Url,
     /// Time until the login times out.
     pub patience: Duration,
-    /// Resolves when the login succeeds; closes if it fails. `None` if an earlier call started the login.
-    pub done: Option<oneshot::Receiver<()>>,
+    /// Whether this call started the login; otherwise an earlier one did.
+    pub is_new: bool,
+    /// The outcome, once there is one.
+    pub outcome: LoginOutcome,
     /// Error of the previous attempt.
     pub failed_before: Option<String>,
 }
@@ -51,7 +57,7 @@ pub struct Begun {
 /// Logins whose callback is received on this machine.
 #[derive(Debug)]
 pub struct BackgroundLogins {
-    targets: HashMap<ServerName, LoginTarget>,
+    targets: Mutex<HashMap<ServerName, LoginTarget>>,
     vault: Arc<dyn Vault>,
     patience: Duration,
     /// Locked while a login starts, so that each server has at most one.
@@ -70,17 +76,26 @@ pub struct LoginTarget {
 }
 
 impl LoginTarget {
-    /// Builds the login target of an entry; `None` if the server needs no login.
+    /// Builds the login target of a server; `None` if it needs no login.
     pub fn of(
         server: &Server,
         connectors: &Connectors,
         settings: &Settings,
     ) -> Result<Option<Self>, ConnectorError> {
-        let target = connectors.login(server, settings)?;
+        Self::of_entry(server.effective(), connectors, settings)
+    }
+
+    /// Builds the login target of an entry; `None` if its server needs no login.
+    pub(crate) fn of_entry(
+        entry: &ServerEntry,
+        connectors: &Connectors,
+        settings: &Settings,
+    ) -> Result<Option<Self>, ConnectorError> {
+        let target = connectors.login(entry, settings)?;
         Ok(target.map(|(protected, fetcher)| Self {
             server: protected,
             fetcher,
-            address: CallbackAddress::of(server.effective()),
+            address: CallbackAddress::of(entry),
         }))
     }
 }
@@ -88,22 +103,29 @@ impl LoginTarget {
 #[derive(Debug)]
 struct Waiting {
     url: Url,
-    stage: Arc<Mutex<Stage>>,
+    outcome: LoginOutcome,
     task: AbortHandle,
 }
 
-#[derive(Debug, Clone, Default)]
-enum Stage {
-    #[default]
-    Waiting,
-    Done,
-    Failed(String),
-}
+/// The outcome of a login that may still be pending. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct LoginOutcome(watch::Receiver<Option<Result<(), String>>>);
 
-impl Waiting {
-    fn stage(&self) -> Stage {
-        let stage = self.stage.lock();
-        stage.unwrap_or_else(PoisonError::into_inner).clone()
+impl LoginOutcome {
+    /// Waits for the outcome; the error is the reason of the failure.
+    pub async fn wait(mut self) -> Result<(), String> {
+        let outcome = self.0.wait_for(Option::is_some).await;
+        let outcome = outcome.map(|outcome| outcome.clone());
+        // The sender is gone only if the login was abandoned.
+        outcome
+            .ok()
+            .flatten()
+            .unwrap_or_else(|| Err("the login was abandoned".to_owned()))
+    }
+
+    /// The outcome, if there is one.
+    fn now(&self) -> Option<Result<(), String>> {
+        self.0.borrow().clone()
     }
 }
 
@@ -117,11 +139,25 @@ impl BackgroundLogins {
     /// Logs in to `targets` and stores the tokens in `vault`.
     pub fn new(targets: HashMap<ServerName, LoginTarget>, vault: Arc<dyn Vault>) -> Self {
         Self {
-            targets,
+            targets: Mutex::new(targets),
             vault,
             patience: PATIENCE,
             waiting: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// Logs in to configured servers, and stores the tokens in the vault of the connectors.
+    pub fn of<'s>(
+        servers: impl IntoIterator<Item = &'s Server>,
+        connectors: &Connectors,
+        settings: &Settings,
+    ) -> Self {
+        let target = |server: &'s Server| {
+            let target = LoginTarget::of(server, connectors, settings).ok()??;
+            Some((ServerName::from(server.name.as_str()), target))
+        };
+        let targets = servers.into_iter().filter_map(target).collect();
+        Self::new(targets, Arc::clone(&connectors.vault))
     }
 
     /// Overrides the time to wait for the user.
@@ -131,23 +167,25 @@ impl BackgroundLogins {
         self
     }
 
-    async fn begin_one(&self, name: &ServerName) -> Result<Option<Begun>, BeginError> {
-        let Some(target) = self.targets.get(name) else {
+    async fn begin_one(&self, name: &ServerName) -> Result<Option<StartedLogin>, BeginError> {
+        let target = self.targets().get(name).cloned();
+        let Some(target) = target else {
             return Ok(None);
         };
         let mut waiting = self.waiting.lock().await;
-        let before = waiting.get(name).map(|before| (before, before.stage()));
-        let failed_before = match before {
-            Some((before, Stage::Waiting)) => {
-                return Ok(Some(Begun {
+        let before = waiting.get(name);
+        let failed_before = match before.map(|before| (before, before.outcome.now())) {
+            Some((before, None)) => {
+                return Ok(Some(StartedLogin {
                     url: before.url.clone(),
                     patience: self.patience,
-                    done: None,
+                    is_new: false,
+                    outcome: before.outcome.clone(),
                     failed_before: None,
                 }));
             }
-            Some((_, Stage::Failed(why))) => Some(why),
-            Some((_, Stage::Done)) | None => None,
+            Some((_, Some(Err(why)))) => Some(why),
+            Some((_, Some(Ok(())))) | None => None,
         };
         // Drop the finished attempt to release its port.
         waiting.remove(name);
@@ -155,24 +193,29 @@ impl BackgroundLogins {
             server,
             fetcher,
             address,
-        } = target.clone();
+        } = target;
         let attempt = Attempt::begin(server, fetcher, Arc::clone(&self.vault), address).await?;
         let url = attempt.url().clone();
-        let (sender, done) = oneshot::channel();
-        let stage: Arc<Mutex<Stage>> = Arc::default();
-        let task = tokio::spawn(wait(attempt, self.patience, sender, Arc::clone(&stage)));
+        let (sender, outcome) = watch::channel(None);
+        let outcome = LoginOutcome(outcome);
+        let task = tokio::spawn(wait(attempt, self.patience, sender));
         let entry = Waiting {
             url: url.clone(),
-            stage,
+            outcome: outcome.clone(),
             task: task.abort_handle(),
         };
         waiting.insert(name.clone(), entry);
-        Ok(Some(Begun {
+        Ok(Some(StartedLogin {
             url,
             patience: self.patience,
-            done: Some(done),
+            is_new: true,
+            outcome,
             failed_before,
         }))
+    }
+
+    fn targets(&self) -> MutexGuard<'_, HashMap<ServerName, LoginTarget>> {
+        self.targets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -180,16 +223,19 @@ impl Logins for BackgroundLogins {
     fn begin<'a>(
         &'a self,
         server: &'a ServerName,
-    ) -> BoxFuture<'a, Result<Option<Begun>, BeginError>> {
+    ) -> BoxFuture<'a, Result<Option<StartedLogin>, BeginError>> {
         Box::pin(self.begin_one(server))
+    }
+
+    fn add(&self, server: ServerName, target: LoginTarget) {
+        self.targets().insert(server, target);
     }
 }
 
 async fn wait(
     attempt: Attempt,
     patience: Duration,
-    done: oneshot::Sender<()>,
-    stage: Arc<Mutex<Stage>>,
+    done: watch::Sender<Option<Result<(), String>>>,
 ) {
     let outcome = match timeout(patience, attempt.answer()).await {
         Ok(answer) => attempt
@@ -198,16 +244,9 @@ async fn wait(
             .map_err(|error| error.to_string()),
         Err(_) => Err("the login timed out".to_owned()),
     };
-    let reached = match &outcome {
-        Ok(()) => Stage::Done,
-        Err(why) => {
-            tracing::info!(%why, "login failed");
-            Stage::Failed(why.clone())
-        }
-    };
-    *stage.lock().unwrap_or_else(PoisonError::into_inner) = reached;
-    if outcome.is_ok() {
-        // The receiver may be gone; the tokens are stored anyway.
-        let _ = done.send(());
+    if let Err(why) = &outcome {
+        tracing::info!(%why, "login failed");
     }
+    // Without a receiver, the tokens are stored anyway.
+    done.send_replace(Some(outcome));
 }

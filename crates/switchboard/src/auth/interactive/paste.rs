@@ -177,4 +177,15 @@ mod tests {
         check("a/b#other", PasteError::OtherLogin);
         check("?error=access_denied", PasteError::OtherLogin);
     }
+    #[test]
+    fn a_long_code_is_accepted() {
+        let code = "x".repeat(16 * 1024);
+        assert_eq!(read(&code), Ok((Some(code.clone()), None)));
+    }
+    #[test]
+    fn the_hint_says_what_to_paste() {
+        let hint = |error: PasteError| error.hint();
+        assert!(hint(PasteError::OtherLogin).contains("newest URL"));
+        assert!(hint(PasteError::NoCode).contains("address bar"));
+    }
 }

@@ -118,3 +118,64 @@ impl Listener {
         };
     }
 }
+
+#[cfg(test)]
+impl Call {
+    /// A call as this thread would make it.
+    pub(super) fn of_this_thread(number: i64, arguments: &[u64]) -> Self {
+        let mut all = [0; 6];
+        all[..arguments.len()].copy_from_slice(arguments);
+        let thread = rustix::thread::gettid().as_raw_nonzero().get();
+        Self {
+            id: 0,
+            thread: thread.cast_unsigned(),
+            number,
+            arguments: all,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+    use crate::sandbox::filter;
+
+    #[test]
+    fn a_caller_waits_until_it_is_answered() {
+        let (sender, receiver) = mpsc::channel();
+        let caller = thread::spawn(move || {
+            // A call that nothing else in the thread makes.
+            let program = filter::asked(&[libc::SYS_sched_rr_get_interval]);
+            sender.send(listen(&program).unwrap()).unwrap();
+            let second = listen(&program).map(drop).map_err(|error| error.kind());
+            let call = || {
+                // SAFETY: The kernel forwards the call instead of making it, so its arguments are not used.
+                let result = unsafe { libc::syscall(libc::SYS_sched_rr_get_interval, 11, 12) };
+                let error = io::Error::last_os_error().raw_os_error();
+                if result < 0 { Err(error) } else { Ok(result) }
+            };
+            let thread = rustix::thread::gettid().as_raw_nonzero().get();
+            (second, thread.cast_unsigned(), [call(), call()])
+        });
+        let listener = receiver.recv().unwrap();
+        let mut threads = Vec::new();
+        for outcome in [Err(Errno::XDEV), Ok(7)] {
+            let call = listener.next().unwrap();
+            assert_eq!(call.number, libc::SYS_sched_rr_get_interval);
+            assert_eq!(call.arguments[..2], [11, 12]);
+            threads.push(call.thread);
+            assert!(listener.is_waiting(&call));
+            listener.answer(&call, outcome);
+            assert!(!listener.is_waiting(&call));
+        }
+        let (second, thread, outcomes) = caller.join().unwrap();
+        assert_eq!(threads, [thread; 2]);
+        assert_eq!(outcomes, [Err(Some(libc::EXDEV)), Ok(7)]);
+        // A thread has one listener at most.
+        assert_eq!(second, Err(io::ErrorKind::ResourceBusy));
+        assert!(listener.next().is_none(), "a call after the caller's end");
+    }
+}

@@ -265,3 +265,198 @@ fn word(argument: u64) -> u32 {
 fn signed(argument: u64) -> i32 {
     word(argument).cast_signed()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CString;
+
+    use super::*;
+
+    const HERE: u64 = libc::AT_FDCWD.cast_unsigned() as u64;
+
+    fn address<T: ?Sized>(of: &T) -> u64 {
+        (&raw const *of).addr() as u64
+    }
+
+    /// What a call of this thread asks for, in words.
+    fn decoded(number: i64, arguments: &[u64]) -> Result<String, Errno> {
+        let request = Request::of(&Call::of_this_thread(number, arguments))?;
+        let place = match request.place {
+            Place::Descriptor(number) => format!("{number}"),
+            Place::Path {
+                folder,
+                path,
+                follow,
+            } => {
+                let folder = match folder {
+                    libc::AT_FDCWD => "here".to_owned(),
+                    number => number.to_string(),
+                };
+                let end = if follow { "" } else { " itself" };
+                format!("{folder}/{}{end}", path.display())
+            }
+        };
+        let change = match request.change {
+            Change::Mode(mode) => format!("mode {mode:o}"),
+            Change::Owner(user, group) => format!("owner {} {}", signed(user.into()), group),
+            Change::Times(times) => {
+                let time = |time: Timespec| match time.tv_nsec {
+                    rustix::fs::UTIME_NOW => "now".to_owned(),
+                    fraction => format!("{}+{fraction}", time.tv_sec),
+                };
+                let (access, change) = (times.last_access, times.last_modification);
+                format!("times {} {}", time(access), time(change))
+            }
+            Change::Watch { queue, mask } => format!("watch {queue} {mask:x}"),
+        };
+        Ok(format!("{place}: {change}"))
+    }
+
+    #[test]
+    fn each_call_is_decoded_by_its_own_arguments() {
+        let name = CString::new("some/file").unwrap();
+        let path = address(name.as_c_str().to_bytes_with_nul());
+        let times: [i64; 4] = [1, 2, 3, 4];
+        let times = address(&times);
+        let unchanged = u64::from(u32::MAX);
+        let cases: &[(i64, &[u64], &str)] = &[
+            (libc::SYS_fchmod, &[5, 0o644], "5: mode 644"),
+            // The type bits mean nothing, and neither does the upper half of an argument.
+            (
+                libc::SYS_fchmod,
+                &[5 | 1 << 32, 0o104_755 | 1 << 32],
+                "5: mode 4755",
+            ),
+            (
+                libc::SYS_fchmodat,
+                &[HERE, path, 0o600, 0x100],
+                "here/some/file: mode 600",
+            ),
+            (FCHMODAT2, &[6, path, 0o600, 0], "6/some/file: mode 600"),
+            (
+                FCHMODAT2,
+                &[6, path, 0o600, NOFOLLOW],
+                "6/some/file itself: mode 600",
+            ),
+            (libc::SYS_fchown, &[5, 1, 2], "5: owner 1 2"),
+            (
+                libc::SYS_fchownat,
+                &[HERE, path, unchanged, 2, FOLLOW],
+                "here/some/file: owner -1 2",
+            ),
+            (
+                libc::SYS_utimensat,
+                &[6, path, times, NOFOLLOW],
+                "6/some/file itself: times 1+2 3+4",
+            ),
+            (
+                libc::SYS_utimensat,
+                &[6, path, 0, 0],
+                "6/some/file: times now now",
+            ),
+            // A null path means the descriptor.
+            (libc::SYS_utimensat, &[6, 0, times, 0], "6: times 1+2 3+4"),
+            (
+                libc::SYS_inotify_add_watch,
+                &[7, path, 0x100],
+                "here/some/file: watch 7 100",
+            ),
+            (
+                libc::SYS_inotify_add_watch,
+                &[7, path, 0x100 | IN_DONT_FOLLOW],
+                "here/some/file itself: watch 7 2000100",
+            ),
+            #[cfg(target_arch = "x86_64")]
+            (libc::SYS_chmod, &[path, 0o600], "here/some/file: mode 600"),
+            #[cfg(target_arch = "x86_64")]
+            (libc::SYS_chown, &[path, 1, 2], "here/some/file: owner 1 2"),
+            #[cfg(target_arch = "x86_64")]
+            (
+                libc::SYS_lchown,
+                &[path, 1, 2],
+                "here/some/file itself: owner 1 2",
+            ),
+            #[cfg(target_arch = "x86_64")]
+            (
+                libc::SYS_utime,
+                &[path, times],
+                "here/some/file: times 1+0 2+0",
+            ),
+            #[cfg(target_arch = "x86_64")]
+            (
+                libc::SYS_utimes,
+                &[path, times],
+                "here/some/file: times 1+2000 3+4000",
+            ),
+            #[cfg(target_arch = "x86_64")]
+            (
+                libc::SYS_futimesat,
+                &[6, path, times],
+                "6/some/file: times 1+2000 3+4000",
+            ),
+        ];
+        for (number, arguments, expected) in cases {
+            let found = decoded(*number, arguments);
+            assert_eq!(found.as_deref(), Ok(*expected), "{number} {arguments:x?}");
+        }
+        assert_eq!(decoded(libc::SYS_read, &[5, path, 1]), Err(Errno::PERM));
+    }
+
+    #[test]
+    fn an_empty_path_is_the_descriptor_only_with_the_flag_for_it() {
+        let empty = address(&[0_u8]);
+        let owner = |folder, path, flags| decoded(libc::SYS_fchownat, &[folder, path, 1, 2, flags]);
+        let found = owner(6, empty, EMPTY_PATH | NOFOLLOW);
+        assert_eq!(found.as_deref(), Ok("6: owner 1 2"));
+        let found = owner(HERE, empty, EMPTY_PATH);
+        assert_eq!(found.as_deref(), Ok("here/.: owner 1 2"));
+        assert_eq!(owner(6, empty, 0), Err(Errno::NOENT));
+        assert_eq!(owner(6, empty, NOFOLLOW | FOLLOW), Err(Errno::NOENT));
+        assert_eq!(owner(HERE, 0, EMPTY_PATH), Err(Errno::FAULT));
+        for unknown in [0x200, 0x800, 0x2000, 0x100 | 0x2000] {
+            assert_eq!(owner(6, empty, unknown), Err(Errno::INVAL), "{unknown:x}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_read_across_pages_up_to_the_longest() {
+        let caller = Caller(Call::of_this_thread(0, &[]).thread);
+        let mut memory = vec![0_u8; 4 * LONGEST];
+        let skipped = LONGEST - usize::try_from(address(&memory[..]) % LONGEST as u64).unwrap();
+        let mut read = |start: usize, length: usize| {
+            memory.fill(0);
+            // A letter that depends on its place, so that no part can be mistaken for another.
+            for (index, byte) in memory[start..][..length].iter_mut().enumerate() {
+                *byte = b'a' + u8::try_from(index % 23).unwrap();
+            }
+            let expected = String::from_utf8(memory[start..][..length].to_vec()).unwrap();
+            (caller.text(address(&memory[start..])), expected)
+        };
+        for (start, length) in [
+            (skipped, 5),
+            (skipped + 100, 5),
+            (skipped + LONGEST - 3, 10),
+            (skipped + 7, LONGEST - 1),
+            (skipped, LONGEST - 1),
+        ] {
+            let (found, expected) = read(start, length);
+            assert_eq!(found, Ok(PathBuf::from(expected)), "{start} {length}");
+        }
+        for start in [skipped, skipped + 7] {
+            let (found, _) = read(start, LONGEST);
+            assert_eq!(found, Err(Errno::NAMETOOLONG), "{start}");
+        }
+        assert_eq!(caller.text(8), Err(Errno::FAULT));
+        let broken = decoded(libc::SYS_utimensat, &[6, address(&[0_u8]), 8, EMPTY_PATH]);
+        assert_eq!(broken, Err(Errno::FAULT));
+    }
+
+    #[test]
+    fn a_caller_is_a_thread_with_a_process_and_a_user() {
+        let own = Caller(Call::of_this_thread(0, &[]).thread);
+        assert_ne!(own.thread(), std::process::id(), "a thread of its own");
+        assert_eq!(own.process(), Ok(rustix::process::getpid()));
+        assert_eq!(own.user(), Ok(rustix::process::geteuid().as_raw()));
+        assert_eq!(Caller(u32::MAX).user(), Err(Errno::SRCH));
+    }
+}

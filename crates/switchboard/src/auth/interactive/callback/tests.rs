@@ -227,3 +227,26 @@ async fn the_entry_says_where_the_answer_comes() {
     );
     assert_eq!(Some(listener.port), port.port);
 }
+
+#[tokio::test]
+async fn a_request_may_have_a_long_code_and_cookies() {
+    let listener = listening().await;
+    let port = listener.port;
+    let state = Secret::new(STATE);
+    let padded = |length: usize| {
+        let line = "GET /callback?code=a&state=state-1 HTTP/1.1";
+        let padding = "x".repeat(length);
+        format!("{line}\r\nHost: 127.0.0.1:{port}\r\nCookie: {padding}\r\n\r\n").into_bytes()
+    };
+    let sent = async {
+        let refused = send(port, &padded(32 * 1024)).await;
+        assert_eq!(
+            status(&refused),
+            "HTTP/1.1 431 Request Header Fields Too Large"
+        );
+        let accepted = send(port, &padded(12 * 1024)).await;
+        assert_eq!(status(&accepted), "HTTP/1.1 200 OK");
+    };
+    let (callback, ()) = tokio::join!(listener.answer(&state), sent);
+    assert_eq!(callback.code, Some(Secret::new("a")));
+}

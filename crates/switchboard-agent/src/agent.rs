@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard::Host;
+use switchboard::internal::configured::{ConfiguredHost, bash_sandbox};
+use switchboard_config::settings::{Setting, Settings, ToolSearch};
 use switchboard_store::{MemoryStore, Store, Timestamp};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
@@ -107,6 +109,48 @@ impl AgentOptions {
             max_tokens: None,
             patience: Duration::from_secs(10),
             install_patience: Duration::ZERO,
+        }
+    }
+
+    /// Applies the settings of a configuration: limits of output, and tool search.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_settings(self, settings: &Settings) -> Self {
+        Self {
+            max_output_tokens: settings.count(Setting::MaxOutputTokens),
+            search: match settings.tool_search() {
+                ToolSearch::Auto(percent) => SearchMode::AutoFrom(percent),
+                ToolSearch::On => SearchMode::On,
+                ToolSearch::Off => SearchMode::Off,
+            },
+            min_context_window: settings.count(Setting::MinContextWindow),
+            ..self
+        }
+    }
+
+    /// The options of the program `switchboard` for an agent on this host: stored sessions, and commands with its
+    /// environment, supervisor and sandbox.
+    #[doc(hidden)]
+    pub fn configured(configured: &ConfiguredHost, provider: Arc<dyn Provider>) -> Self {
+        let ConfiguredHost {
+            host,
+            config,
+            folders,
+            environment,
+            store,
+            supervisor,
+            spill_folder,
+        } = configured;
+        let settings = &config.settings;
+        let sandbox = bash_sandbox(settings, folders, spill_folder, supervisor.as_ref());
+        Self {
+            store: Arc::clone(store),
+            shell: Shell::new(environment.iter().cloned())
+                .without_tokens_of(config)
+                .supervised_by(supervisor.clone())
+                .confined_to(sandbox),
+            spill_folder: Some(spill_folder.clone()),
+            ..Self::new(host.clone(), provider).with_settings(settings)
         }
     }
 }

@@ -105,7 +105,7 @@ pub(crate) struct Header {
 
 /// Stored form of an entry.
 #[derive(Serialize, Deserialize)]
-struct Kept<E> {
+struct StoredEntry<E> {
     version: u32,
     /// Milliseconds since 1970.
     at: i64,
@@ -369,7 +369,7 @@ fn split(entry: Vec<u8>) -> Vec<Bytes> {
 
 fn encode(entry: &Entry) -> Result<Vec<u8>, SessionError> {
     let at = Timestamp::from(SystemTime::now()).as_millis();
-    to_json(&Kept {
+    to_json(&StoredEntry {
         version: VERSION,
         at,
         entry,
@@ -404,7 +404,7 @@ fn decode(value: &[u8], key: &Key) -> Result<Entry, StoreError> {
         let message = format!("the entry {key} was written by a newer version of this program");
         return Err(StoreError::new(kind, message));
     }
-    let stored: Kept<Entry> = serde_json::from_slice(value).map_err(damaged)?;
+    let stored: StoredEntry<Entry> = serde_json::from_slice(value).map_err(damaged)?;
     Ok(stored.entry)
 }
 

@@ -10,8 +10,8 @@ use switchboard_agent::provider::{
     Chunk, Model, Provider, ProviderError, ProviderErrorKind, ProviderSettings, Request,
     SettingsError,
 };
-use switchboard_agent::{Agent, AgentOptions, SearchMode, Shell};
-use switchboard_config::settings::{Setting, ToolSearch};
+use switchboard_agent::{Agent, AgentOptions, Shell};
+use switchboard_config::settings::Setting;
 use switchboard_config::text::visible;
 
 use crate::context::Context;
@@ -34,30 +34,20 @@ pub(crate) fn of_servers(
     let context = session.context;
     let settings = &configured.config.settings;
     let environment = context.environment.all.iter().cloned();
-    // Commands that the agent runs must not see the tokens of servers.
-    let servers = configured.config.servers.iter();
-    let tokens = servers.filter_map(|server| server.effective().bearer_token_env_var.as_deref());
     Agent::new(AgentOptions {
         store: Arc::clone(&session.store),
         shell: Shell::new(environment)
-            .without(tokens)
+            .without_tokens_of(&configured.config)
             .supervised_by(configured.supervisor())
             .confined_to(configured.bash_sandbox(context)),
         spill_folder: Some(session::spill_folder(context)),
-        max_output_tokens: settings.count(Setting::MaxOutputTokens),
         // A scripted run has no later turn, so the answer waits for installing servers up to the startup timeout.
         install_patience: if session.is_scripted {
             settings.duration(Setting::StartupTimeout)
         } else {
             Duration::ZERO
         },
-        search: match settings.tool_search() {
-            ToolSearch::Auto(percent) => SearchMode::AutoFrom(percent),
-            ToolSearch::On => SearchMode::On,
-            ToolSearch::Off => SearchMode::Off,
-        },
-        min_context_window: settings.count(Setting::MinContextWindow),
-        ..AgentOptions::new(session.host.clone(), Arc::clone(provider))
+        ..AgentOptions::new(session.host.clone(), Arc::clone(provider)).with_settings(settings)
     })
 }
 

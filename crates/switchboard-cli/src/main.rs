@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     #[cfg(unix)]
     if std::env::args_os()
         .nth(1)
-        .is_some_and(|word| word == servers::SUPERVISOR)
+        .is_some_and(|word| word == switchboard::internal::supervisor::ARGUMENT)
     {
         return switchboard::internal::supervisor::run();
     }

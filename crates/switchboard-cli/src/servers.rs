@@ -6,12 +6,14 @@
 use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
 
+use switchboard::Workspace;
 use switchboard::internal::audit::Audit;
-use switchboard::internal::auth::interactive::logins::{BackgroundLogins, LoginTarget};
+use switchboard::internal::auth::interactive::logins::BackgroundLogins;
 use switchboard::internal::auth::vault::Vault;
 use switchboard::internal::auth::vault::sealed::SealedVault;
 use switchboard::internal::catalog::ToolRules;
-use switchboard::internal::connectors::{ConnectorError, Connectors, project_files};
+use switchboard::internal::configured::{bash_sandbox, lacks_bash_sandbox};
+use switchboard::internal::connectors::{ConnectorError, Connectors};
 use switchboard::internal::desired::{Desired, WithheldServer};
 use switchboard::internal::places::LOGINS_FOLDER;
 use switchboard::internal::remembered::{Outline, Remembered};
@@ -19,13 +21,12 @@ use switchboard::internal::sandbox::Policy;
 use switchboard::internal::spec::{ConnectionKey, ServerIdentity, ServerSpec};
 use switchboard::internal::transport::in_process::InProcessConnector;
 use switchboard::internal::transport::stdio::SupervisorCommand;
-use switchboard::internal::{remembered, workspace};
+use switchboard::internal::{remembered, supervisor, workspace};
 use switchboard::permissions::SecretPlaces;
 use switchboard::status::{Refusal, ServerState};
 use switchboard::transport::{TransportError, TransportErrorKind};
-use switchboard::{ServerName, Workspace};
 use switchboard_agent::FailedServer;
-use switchboard_config::entry::{Sandbox, SandboxMode, Transport};
+use switchboard_config::entry::Transport;
 use switchboard_config::resolve::{Config, Server, Status};
 use switchboard_config::text::visible;
 use switchboard_store::{SqliteStore, StoreError};
@@ -35,9 +36,6 @@ use crate::error::Failure;
 use crate::session;
 use crate::vault::{VaultWarning, WarningVault};
 use crate::{report, state};
-
-/// The argument that makes this program a supervisor. Hidden from the help: only the host passes it.
-pub(crate) const SUPERVISOR: &str = "__supervisor";
 
 /// The servers of a configuration.
 #[derive(Debug)]
@@ -245,46 +243,27 @@ impl Servers {
     /// The sandbox of the agent's commands. `None` if the user switched it off, or if this system has none and no mode
     /// stricter than the default is set: then commands that no rule allows require a prompt.
     pub(crate) fn bash_sandbox(&self, context: &Context) -> Option<Policy> {
-        let mode = self.config.settings.bash_sandbox();
-        if mode == SandboxMode::Off || self.lacks_bash_sandbox() {
-            return None;
-        }
-        let sandbox = Sandbox {
-            mode,
-            network: None,
-        };
-        let mut policy = Policy::of(Some(sandbox), context.project.clone())?;
         let folders = context.folders();
-        policy.hidden = vec![folders.config, folders.state];
-        policy.readable = vec![session::spill_folder(context)];
-        // Unlike the project's files, these take effect without approval.
-        policy
-            .protected
-            .push(folders.home.join(".claude/settings.json"));
-        policy.protected.extend(folders.managed_file);
-        if mode == SandboxMode::Workspace {
-            policy.protected.extend(project_files(&context.project));
-        }
-        Some(policy)
+        let spill_folder = session::spill_folder(context);
+        let supervisor = self.supervisor();
+        bash_sandbox(
+            &self.config.settings,
+            &folders,
+            &spill_folder,
+            supervisor.as_ref(),
+        )
     }
 
     /// Whether commands run without the configured sandbox because this system has none.
     pub(crate) fn lacks_bash_sandbox(&self) -> bool {
-        self.config.settings.bash_sandbox() == SandboxMode::OwnFiles
-            && (self.supervisor().is_none() || !switchboard::internal::sandbox::is_available())
+        lacks_bash_sandbox(&self.config.settings, self.supervisor().as_ref())
     }
 
     /// The logins that a model may start, for every server that supports login.
     pub(crate) fn logins(&self, context: &Context) -> BackgroundLogins {
-        let connectors = self.connectors(context);
-        let settings = &self.config.settings;
-        let target = |server: &Server| {
-            let target = LoginTarget::of(server, &connectors, settings).ok()??;
-            Some((ServerName::from(server.name.as_str()), target))
-        };
         let ready = |server: &&Server| server.status == Status::Ready;
-        let targets = self.selected().filter(ready).filter_map(target).collect();
-        BackgroundLogins::new(targets, self.vault(context))
+        let servers = self.selected().filter(ready);
+        BackgroundLogins::of(servers, &self.connectors(context), &self.config.settings)
     }
 
     /// The login vault, opened on first use.
@@ -328,6 +307,6 @@ fn supervisor() -> Option<SupervisorCommand> {
     let program = std::env::current_exe().ok()?;
     Some(SupervisorCommand {
         program,
-        args: vec![OsString::from(SUPERVISOR)],
+        args: vec![OsString::from(supervisor::ARGUMENT)],
     })
 }

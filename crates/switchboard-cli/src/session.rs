@@ -157,6 +157,7 @@ pub(crate) fn run_in(
                 spill_folder: Some(spill_folder(context)),
                 logins: logins.map(|logins| Arc::new(logins) as Arc<dyn Logins>),
                 desired,
+                ..HostOptions::default()
             }),
             gate,
             store: conversations,

@@ -336,7 +336,7 @@ pub fn project_root(start: &Path, home: &Path, files: &impl Files) -> PathBuf {
                 ".claude/settings.json" if folder == home => false,
                 AGENT_FILE => {
                     let bytes = files.read(&path).ok().flatten();
-                    bytes.is_some_and(|bytes| names_servers(&bytes))
+                    bytes.is_some_and(|bytes| mentions(&bytes, "mcp_servers"))
                 }
                 _ => files.exists(&path),
             }
@@ -473,7 +473,7 @@ pub(crate) fn open(
         dialect,
         plugin_root,
         needs_trust,
-        by_hand: _,
+        by_hand,
     } = candidate;
     let mut refuse = |diagnostic: Diagnostic| {
         diagnostics.push(diagnostic);
@@ -489,8 +489,16 @@ pub(crate) fn open(
             );
         }
     };
-    if path.file_name().is_some_and(|name| name == AGENT_FILE) && !names_servers(&bytes) {
-        return Ok(None);
+    if path.file_name().is_some_and(|name| name == AGENT_FILE) {
+        // Of a project's file only the servers are ours; one that is named by hand may say everything.
+        let ours: &[&str] = if by_hand {
+            &["mcp_servers", "permissions", "settings", "hooks"]
+        } else {
+            &["mcp_servers"]
+        };
+        if !ours.iter().any(|key| mentions(&bytes, key)) {
+            return Ok(None);
+        }
     }
     if needs_trust && leads_out(&path, project, files) {
         let message = "a project's file is a symlink to a file outside of the project";
@@ -538,9 +546,9 @@ pub(crate) fn open(
     }
 }
 
-/// Quick check whether a file may define servers.
-fn names_servers(bytes: &[u8]) -> bool {
-    let key = b"mcp_servers";
+/// Quick check whether a file may have this key.
+fn mentions(bytes: &[u8], key: &str) -> bool {
+    let key = key.as_bytes();
     bytes.windows(key.len()).any(|window| window == key)
 }
 

@@ -109,14 +109,14 @@ pub async fn call(
 
 /// The events of a host since this was created.
 #[derive(Debug)]
-pub struct Told {
+pub struct SeenEvents {
     events: broadcast::Receiver<Event>,
     seen: Vec<Event>,
 }
 
-impl Told {
+impl SeenEvents {
     /// Subscribes to the events from now on.
-    pub fn by(host: &Host) -> Self {
+    pub fn of(host: &Host) -> Self {
         Self {
             events: host.events(),
             seen: Vec::new(),

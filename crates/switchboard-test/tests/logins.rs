@@ -302,7 +302,7 @@ async fn a_failed_login_can_be_restarted() {
     let url = refused.url.to_string();
     let page = tokio::task::spawn_blocking(move || fetch(&url)).await;
     assert!(page.unwrap().contains("The login was refused."));
-    assert!(refused.done.unwrap().await.is_err());
+    assert!(refused.outcome.wait().await.is_err());
     let again = logins.begin(&name).await.unwrap().unwrap();
     assert_eq!(
         again.failed_before.as_deref(),
@@ -311,13 +311,13 @@ async fn a_failed_login_can_be_restarted() {
     server.script().consent = Consent::Given;
     let url = again.url.to_string();
     let browser = tokio::task::spawn_blocking(move || fetch(&url));
-    assert_eq!(again.done.unwrap().await, Ok(()));
+    assert_eq!(again.outcome.wait().await, Ok(()));
     browser.await.unwrap();
     // The user never opens the page.
     let patience = Duration::from_millis(20);
     let logins = BackgroundLogins::new(targets, vault).waiting(patience);
     let late = logins.begin(&name).await.unwrap().unwrap();
-    assert!(late.done.unwrap().await.is_err());
+    assert!(late.outcome.wait().await.is_err());
     let again = logins.begin(&name).await.unwrap().unwrap();
     assert_eq!(again.failed_before.as_deref(), Some("the login timed out"));
     assert!(logins.begin(&"other".into()).await.unwrap().is_none());

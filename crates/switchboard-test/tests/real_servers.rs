@@ -29,7 +29,7 @@ use switchboard_protocol::types::roots::ListRootsResult;
 use switchboard_protocol::types::sampling::{CreateMessageRequestParams, CreateMessageResult};
 use switchboard_protocol::types::wire::{self, IntoOwned as _};
 use switchboard_protocol::{Era, ErrorObject, Revision};
-use switchboard_test::hosted::{Told, call, spec_of_command, spec_of_url};
+use switchboard_test::hosted::{SeenEvents, call, spec_of_command, spec_of_url};
 use switchboard_test::interop::{self, Launch};
 use switchboard_test::scripted::Over;
 
@@ -117,7 +117,7 @@ impl ClientHandler for Obliging {
 struct Bench {
     host: Host,
     handler: Arc<Obliging>,
-    events: Told,
+    events: SeenEvents,
     server: ServerName,
     label: String,
 }
@@ -146,7 +146,7 @@ impl Bench {
             handler: handler.clone(),
             ..HostOptions::default()
         });
-        let events = Told::by(&host);
+        let events = SeenEvents::of(&host);
         let server = spec.name.clone();
         host.add_server(spec)
             .await

@@ -302,13 +302,13 @@ impl Connectors {
     /// The parameters for logging in to an entry's server; `None` if it does not use logins.
     pub fn login(
         &self,
-        server: &Server,
+        entry: &ServerEntry,
         settings: &Settings,
     ) -> Result<Option<(ProtectedServer, Fetcher)>, ConnectorError> {
-        let Some(protected) = self.protected(server.effective())? else {
+        let Some(protected) = self.protected(entry)? else {
             return Ok(None);
         };
-        let client = self.client_of(server.effective(), settings)?;
+        let client = self.client_of(entry, settings)?;
         Ok(Some((protected, Fetcher::new(&client))))
     }
 

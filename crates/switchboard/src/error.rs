@@ -3,6 +3,7 @@
 use crate::call::CallError;
 use crate::connectors::ConnectorError;
 use crate::host::ServerError;
+use crate::names::ServerName;
 use crate::peer::RequestError;
 
 /// The error of creating a host, adding a server or calling a tool.
@@ -22,6 +23,10 @@ enum Source {
     Configuration(String),
     #[error("cannot encode the arguments as a JSON object: {0}")]
     Arguments(String),
+    #[error("the login failed: {0}")]
+    Login(String),
+    #[error("the server \"{0}\" supports no login")]
+    NoLogin(ServerName),
     #[error("the result has no structured content")]
     NotStructured,
     #[error("the structured content does not match the type: {0}")]
@@ -64,6 +69,8 @@ impl Error {
             Source::Server(error) => of_server(error),
             Source::Entry(_) => ErrorKind::InvalidServer,
             Source::Configuration(_) => ErrorKind::InvalidConfiguration,
+            Source::Login(_) => ErrorKind::NeedsLogin,
+            Source::NoLogin(_) => ErrorKind::Refused,
             Source::Arguments(_) => ErrorKind::InvalidArguments,
             Source::NotStructured | Source::Mismatch(_) => ErrorKind::UnexpectedResult,
         }
@@ -76,12 +83,44 @@ impl Error {
             Source::Server(error) => CallError::Server(error.clone()).hint(),
             Source::Arguments(_) => Some("pass a JSON object, such as json!({…})".to_owned()),
             Source::NotStructured => Some("use `text()` or `content()`".to_owned()),
-            Source::Entry(_) | Source::Configuration(_) | Source::Mismatch(_) => None,
+            Source::NoLogin(_) => {
+                Some("only remote servers without credentials of their own do".to_owned())
+            }
+            Source::Entry(_)
+            | Source::Configuration(_)
+            | Source::Login(_)
+            | Source::Mismatch(_) => None,
+        }
+    }
+
+    /// The failed call, if it was one.
+    #[doc(hidden)]
+    pub fn as_call(&self) -> Option<&CallError> {
+        match &self.0 {
+            Source::Call(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// The unusable server, if that is the reason.
+    #[doc(hidden)]
+    pub fn as_server(&self) -> Option<&ServerError> {
+        match &self.0 {
+            Source::Server(error) => Some(error),
+            _ => None,
         }
     }
 
     pub(crate) fn configuration(error: impl std::fmt::Display) -> Self {
         Self(Source::Configuration(error.to_string()))
+    }
+
+    pub(crate) fn login(error: impl std::fmt::Display) -> Self {
+        Self(Source::Login(error.to_string()))
+    }
+
+    pub(crate) fn no_login(server: &ServerName) -> Self {
+        Self(Source::NoLogin(server.clone()))
     }
 
     pub(crate) fn arguments(error: impl std::fmt::Display) -> Self {

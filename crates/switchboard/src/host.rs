@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use crate::alarm::AbortOnDrop;
 use crate::audit::What;
+use crate::auth::interactive::logins::LoginOutcome;
 use crate::call::{CallOutcome, CallRequest, UnderWay};
 use crate::catalog::{
     Catalog, ListLimits, Provenance, Reach, ServerCatalog, ServerTools, ToolRules,
@@ -48,7 +49,7 @@ struct Inner {
     calls: AtomicU64,
     under_way: UnderWay,
     search: LiveIndex,
-    /// Builds servers described in code; initialized by the first `Host::add`.
+    /// Builds servers described in code, if the options have no connectors; initialized by the first `Host::add`.
     connectors: OnceLock<Connectors>,
     /// The task that emits progress events for long calls.
     _signs: AbortOnDrop,
@@ -92,6 +93,25 @@ pub enum ServerError {
     /// The host is shutting down.
     #[error("the host is shutting down")]
     ShuttingDown,
+}
+
+/// A login that waits for the user; see [`Host::login`].
+#[derive(Debug)]
+pub struct PendingLogin {
+    /// The address that the user has to open in a browser.
+    pub url: String,
+    outcome: LoginOutcome,
+}
+
+impl PendingLogin {
+    /// Waits until the user has logged in. Dropping the future does not cancel the login.
+    ///
+    /// # Errors
+    ///
+    /// If the login fails or is not completed in time.
+    pub async fn wait(self) -> Result<(), Error> {
+        self.outcome.wait().await.map_err(Error::login)
+    }
 }
 
 /// How long a caller waits for a lost server to reconnect.
@@ -182,8 +202,15 @@ impl Host {
     ///
     /// If the description is invalid, or the server cannot be connected.
     pub async fn add(&self, server: Server) -> Result<usize, Error> {
-        let connectors = self.0.connectors.get_or_init(Connectors::of_this_process);
+        let connectors = match &self.0.options.connectors {
+            Some(connectors) => connectors,
+            None => self.0.connectors.get_or_init(Connectors::of_this_process),
+        };
+        let login = server.login_target(connectors)?;
         let spec = server.into_spec(connectors)?;
+        if let (Some(logins), Some(login)) = (&self.0.options.logins, login) {
+            logins.add(spec.name.clone(), login);
+        }
         Ok(self.add_server(spec).await?)
     }
 
@@ -238,10 +265,49 @@ impl Host {
             .unwrap_or_default()
     }
 
+    /// Starts a login to a server that supports it, or joins the one that is pending. Returns the address that the user
+    /// has to open. When the login succeeds, the server is reconnected.
+    ///
+    /// # Errors
+    ///
+    /// If the server is unknown or needs no login, or if the login cannot be started.
+    pub async fn login(&self, name: &ServerName) -> Result<PendingLogin, Error> {
+        if self.status(name).is_none() {
+            return Err(ServerError::Unknown(name.clone()).into());
+        }
+        let started = match &self.0.options.logins {
+            Some(logins) => logins.begin(name).await.map_err(Error::login)?,
+            None => None,
+        };
+        let started = started.ok_or_else(|| Error::no_login(name))?;
+        self.0.options.gate.note(What::Login {
+            server: name.clone(),
+            event: "begin",
+            succeeded: true,
+        });
+        if started.is_new {
+            self.restart_after(name, started.outcome.clone());
+        }
+        Ok(PendingLogin {
+            url: started.url.into(),
+            outcome: started.outcome,
+        })
+    }
+
     /// Probes every connection now, for example after the machine was suspended.
     #[doc(hidden)]
     pub async fn probe_all(&self) {
         let _ = self.0.commands.send(Command::ProbeAll).await;
+    }
+
+    /// Waits until a server is connected, and returns the number of its tools.
+    ///
+    /// # Errors
+    ///
+    /// If the server is unknown or cannot be connected.
+    pub async fn connect(&self, name: &ServerName) -> Result<usize, Error> {
+        let live = self.connected(name).await?;
+        Ok(live.tools.tools().len())
     }
 
     /// The status of every configured server, sorted by name.
@@ -477,12 +543,12 @@ impl Host {
     }
 
     /// Reconnects a server after a login. Does not keep the host alive, and ends when the login is abandoned.
-    pub(crate) fn restart_after(&self, server: &ServerName, login: oneshot::Receiver<()>) {
+    pub(crate) fn restart_after(&self, server: &ServerName, login: LoginOutcome) {
         let commands = self.0.commands.downgrade();
         let gate = Arc::clone(&self.0.options.gate);
         let server = server.clone();
         tokio::spawn(async move {
-            let succeeded = login.await.is_ok();
+            let succeeded = login.wait().await.is_ok();
             gate.note(What::Login {
                 server: server.clone(),
                 event: "login",

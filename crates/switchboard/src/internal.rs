@@ -77,6 +77,9 @@ pub mod catalog {
         pub use crate::catalog::text::{CUT_MARK, MAX_DESCRIPTION, cut, neutralise};
     }
 }
+pub mod configured {
+    pub use crate::configured::{ConfiguredHost, bash_sandbox, lacks_bash_sandbox};
+}
 pub mod connectors {
     pub use crate::connectors::{ConnectorError, Connectors, project_files};
 }
@@ -85,8 +88,8 @@ pub mod desired {
 }
 pub mod doctor {
     pub use crate::doctor::{
-        Diagnosis, DoctorOptions, Facts, Finding, Outcome, Repair, Severity, Step, StepReport,
-        Verdict, diagnose, diagnose_all,
+        Diagnosis, DoctorOptions, Facts, Finding, Health, Outcome, Repair, Severity, Step,
+        StepReport, diagnose, diagnose_all,
     };
 }
 pub mod files {
@@ -146,7 +149,7 @@ pub mod spec {
     pub use crate::spec::{ConnectionKey, ServerIdentity, ServerSpec, Start};
 }
 pub mod supervisor {
-    pub use crate::supervisor::run;
+    pub use crate::supervisor::{ARGUMENT, run};
 }
 pub mod transport {
     pub mod http {

@@ -187,9 +187,10 @@ mod watch;
 mod workspace;
 
 // Hosting: the handle, its options, and the servers to connect to.
+pub use configured::HostBuilder;
 pub use error::{Error, ErrorKind};
 pub use handler::{ClientHandler, DeclineAll, QuestionLimits, declined};
-pub use host::{Host, ServerError};
+pub use host::{Host, PendingLogin, ServerError};
 pub use names::{CallId, CalledTool, ExposedName, ServerName, ToolRef, WireName};
 pub use options::{Backoff, HostOptions, HostSettings};
 pub use peer::{OpenOptions, OpenStep};

@@ -11,6 +11,7 @@ use switchboard_store::{MemoryStore, Store};
 
 use crate::auth::interactive::logins::Logins;
 use crate::call::gate::Gate;
+use crate::connectors::Connectors;
 use crate::desired::Desired;
 use crate::handler::{ClientHandler, DeclineAll, QuestionLimits};
 use crate::peer::OpenOptions;
@@ -161,6 +162,9 @@ pub struct HostOptions {
     /// The initial servers. None is connected before [`Host::start`](crate::Host::start) or its first use.
     #[doc(hidden)]
     pub desired: Desired,
+    /// Builds servers that [`Host::add`](crate::Host::add) describes; `None`: with the environment of this process.
+    #[doc(hidden)]
+    pub connectors: Option<Arc<Connectors>>,
 }
 
 impl Default for HostOptions {
@@ -173,6 +177,7 @@ impl Default for HostOptions {
             spill_folder: None,
             logins: None,
             desired: Desired::default(),
+            connectors: None,
         }
     }
 }

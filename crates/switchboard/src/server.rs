@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use switchboard_config::entry::{ServerEntry, Transport};
 use switchboard_config::secret::Secret;
+use switchboard_config::settings::Settings;
 
+use crate::auth::interactive::logins::LoginTarget;
 use crate::connectors::{ConnectorError, Connectors};
 use crate::service::Service;
 use crate::spec::{ConnectionKey, ServerSpec, Start};
@@ -63,7 +65,10 @@ impl Server {
 
     /// A Rust value that serves MCP in this process.
     pub fn in_process(name: impl Into<String>, service: impl Service) -> Self {
-        Self::over(name, InProcessConnector::new(Arc::new(service)))
+        let mut server = Self::over(name, InProcessConnector::new(Arc::new(service)));
+        // Its tools change only with this program, so they are not pinned.
+        server.entry.transport = Some(Transport::Sdk);
+        server
     }
 
     /// A server behind a transport of your own.
@@ -153,9 +158,20 @@ impl Server {
         self
     }
 
+    /// How to log in to it; `None` if it needs no login.
+    pub(crate) fn login_target(
+        &self,
+        connectors: &Connectors,
+    ) -> Result<Option<LoginTarget>, ConnectorError> {
+        match self.connector {
+            Some(_) => Ok(None),
+            None => LoginTarget::of_entry(&self.entry, connectors, &Settings::default()),
+        }
+    }
+
     /// Converts it to the host's internal form.
     pub(crate) fn into_spec(self, connectors: &Connectors) -> Result<ServerSpec, ConnectorError> {
-        let settings = switchboard_config::settings::Settings::default();
+        let settings = Settings::default();
         let spec = match self.connector {
             None => connectors.of_entry(&self.name, &self.entry, &settings)?,
             Some(connector) => {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard::internal::doctor::{
-    Diagnosis, DoctorOptions, Outcome, Severity, Step, Verdict, diagnose, diagnose_all,
+    Diagnosis, DoctorOptions, Health, Outcome, Severity, Step, diagnose, diagnose_all,
 };
 use switchboard::internal::spec::{ConnectionKey, ServerSpec};
 use switchboard::internal::transport::http::{
@@ -86,7 +86,7 @@ fn taken(diagnosis: &Diagnosis) -> Vec<(Step, bool)> {
 /// Examines a server that fails, and checks the step, the finding and a word of its remedy.
 async fn check(
     spec: ServerSpec,
-    verdict: Verdict,
+    verdict: Health,
     step: Step,
     code: &str,
     remedy: &str,
@@ -111,7 +111,7 @@ async fn programs_that_do_not_run() {
     let script = folder.path().join("server.sh");
     std::fs::write(&script, "no first line").unwrap();
     std::fs::set_permissions(&script, PermissionsExt::from_mode(0o644)).unwrap();
-    let unreachable = Verdict::Unreachable;
+    let unreachable = Health::Unreachable;
     check(
         spec(program("no-such-program-anywhere")),
         unreachable,
@@ -154,7 +154,7 @@ async fn a_process_that_ends_is_explained_by_its_last_words() {
         spec(shell(
             "echo 'Error: API_TOKEN environment variable is required' >&2; exit 1",
         )),
-        Verdict::Unreachable,
+        Health::Unreachable,
         Step::Discover,
         "variable-missing",
         r#"env_vars = ["API_TOKEN"]"#,
@@ -173,7 +173,7 @@ async fn a_process_that_ends_is_explained_by_its_last_words() {
 async fn a_process_that_says_nothing_and_ends() {
     check(
         spec(shell("read line; exit 3")),
-        Verdict::Unreachable,
+        Health::Unreachable,
         Step::Initialize,
         "exited-early",
         "by hand",
@@ -187,7 +187,7 @@ async fn a_program_that_prints_text_is_no_server() {
     patient.startup_timeout = Duration::from_secs(1);
     check(
         patient,
-        Verdict::Unreachable,
+        Health::Unreachable,
         Step::Discover,
         "text-instead-of-messages",
         "`url`",
@@ -201,7 +201,7 @@ async fn a_silent_server_times_out_at_a_step() {
     patient.startup_timeout = Duration::from_secs(1);
     check(
         patient,
-        Verdict::Unreachable,
+        Health::Unreachable,
         Step::Discover,
         "timed-out",
         "startup_timeout_sec",
@@ -214,7 +214,7 @@ async fn addresses_that_are_no_servers() {
     let unauthorized = web("HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").await;
     check(
         spec(remote(format!("http://{unauthorized}/mcp"))),
-        Verdict::NeedsLogin,
+        Health::NeedsLogin,
         Step::Discover,
         "login-needed",
         "switchboard mcp login patient",
@@ -227,7 +227,7 @@ async fn addresses_that_are_no_servers() {
     let diagnosed = spec(connector);
     check(
         diagnosed.clone(),
-        Verdict::TokenRejected,
+        Health::TokenRejected,
         Step::Discover,
         "token-rejected",
         "get a new one",
@@ -250,7 +250,7 @@ async fn addresses_that_are_no_servers() {
         web("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").await;
     check(
         spec(remote(format!("http://{missing}/"))),
-        Verdict::Unreachable,
+        Health::Unreachable,
         Step::ConnectLegacy,
         "wrong-path",
         "/mcp or /sse",
@@ -259,7 +259,7 @@ async fn addresses_that_are_no_servers() {
     let page = web("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 15\r\nConnection: close\r\n\r\n<!doctype html>").await;
     check(
         spec(remote(format!("http://{page}/"))),
-        Verdict::Unreachable,
+        Health::Unreachable,
         Step::Discover,
         "web-page",
         "/mcp",
@@ -267,7 +267,7 @@ async fn addresses_that_are_no_servers() {
     .await;
     check(
         spec(remote(format!("https://{page}/mcp"))),
-        Verdict::Unreachable,
+        Health::Unreachable,
         Step::Connect,
         "no-tls",
         "http://",
@@ -278,7 +278,7 @@ async fn addresses_that_are_no_servers() {
     drop(listener);
     check(
         spec(remote(format!("http://{closed}/mcp"))),
-        Verdict::Unreachable,
+        Health::Unreachable,
         Step::Connect,
         "connection-refused",
         "start the server",
@@ -293,7 +293,7 @@ async fn a_healthy_server_has_its_facts_told() {
     let service = Arc::new(Workspace::new(folder.path()).unwrap());
     let spec = spec(InProcessConnector::new(service));
     let diagnosis = diagnose(&spec, &DoctorOptions::default()).await;
-    assert_eq!(diagnosis.verdict, Verdict::Healthy, "{diagnosis:#?}");
+    assert_eq!(diagnosis.verdict, Health::Healthy, "{diagnosis:#?}");
     assert_eq!(diagnosis.findings, []);
     assert_eq!(
         taken(&diagnosis),
@@ -348,7 +348,7 @@ async fn a_sloppy_server_works_and_its_habits_are_told() {
         ],
         "{diagnosis:#?}"
     );
-    assert_eq!(diagnosis.verdict, Verdict::Troubled);
+    assert_eq!(diagnosis.verdict, Health::Troubled);
     let facts = diagnosis.facts.unwrap();
     assert_eq!(
         (facts.name.as_deref(), facts.version.as_deref(), facts.tools),
@@ -375,9 +375,9 @@ async fn many_servers_are_examined_side_by_side_and_told_in_order() {
     assert_eq!(
         verdicts,
         [
-            ("first", Verdict::Unreachable),
-            ("second", Verdict::Unreachable),
-            ("third", Verdict::Troubled),
+            ("first", Health::Unreachable),
+            ("second", Health::Unreachable),
+            ("third", Health::Troubled),
         ]
     );
 }

@@ -46,7 +46,10 @@ async fn a_host_has_the_servers_and_the_rules_of_a_folder() {
     std::fs::write(project.join(".mcp.json"), theirs.to_string()).unwrap();
     std::fs::write(project.join("notes.txt"), "hello").unwrap();
 
-    let host = Host::from_config_of(project.join("src"), environment(&home))
+    let host = Host::builder()
+        .folder(project.join("src"))
+        .environment(environment(&home))
+        .build()
         .await
         .unwrap();
     let statuses = host.statuses();
@@ -82,6 +85,10 @@ async fn a_host_has_the_servers_and_the_rules_of_a_folder() {
 #[tokio::test]
 async fn a_folder_that_is_not_there_is_an_error() {
     let home = tempfile::tempdir().unwrap();
-    let error = Host::from_config_of(home.path().join("gone"), environment(home.path())).await;
+    let error = Host::builder()
+        .folder(home.path().join("gone"))
+        .environment(environment(home.path()))
+        .build()
+        .await;
     assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidConfiguration);
 }

@@ -135,7 +135,7 @@ async fn files_are_read_whole_or_by_lines() {
         ),
         (
             json!({"path": "latin"}),
-            json!({"content": [text("caf\u{fffd}\n"), text("[bytes that are no UTF-8 are shown as \u{fffd}]")]}),
+            json!({"content": [text("caf\u{fffd}\n"), text("[bytes that are not UTF-8 are shown as \u{fffd}]")]}),
         ),
         (
             json!({"path": "binary"}),
@@ -155,12 +155,12 @@ async fn files_are_read_whole_or_by_lines() {
         ),
         (
             json!({}),
-            failed("the arguments do not fit: missing field `path` at line 1 column 2"),
+            failed("invalid arguments: missing field `path` at line 1 column 2"),
         ),
         (
             json!({"path": "a", "mode": 1}),
             failed(
-                "the arguments do not fit: unknown field `mode`, expected one of `path`, `offset`, `limit` at line 1 column 7",
+                "invalid arguments: unknown field `mode`, expected one of `path`, `offset`, `limit` at line 1 column 7",
             ),
         ),
     ] {

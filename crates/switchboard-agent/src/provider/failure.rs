@@ -40,7 +40,7 @@ const NO_CREDIT: [&str; 4] = [
 ];
 
 /// An HTTP response with an error status.
-pub(super) struct Told<'a> {
+pub(super) struct ErrorResponse<'a> {
     pub(super) provider: &'a str,
     pub(super) url: &'a str,
     pub(super) status: u16,
@@ -50,7 +50,7 @@ pub(super) struct Told<'a> {
 }
 
 /// Converts an HTTP error response.
-pub(super) fn refused(response: &Told<'_>) -> ProviderError {
+pub(super) fn refused(response: &ErrorResponse<'_>) -> ProviderError {
     let parsed: Value = serde_json::from_slice(response.body).unwrap_or_default();
     let (words, message) = if let Some(error) = error_of(&parsed) {
         (words(error), message_of(error))
@@ -228,7 +228,7 @@ mod tests {
         for (name, value) in headers {
             map.insert(*name, reqwest::header::HeaderValue::from_static(value));
         }
-        refused(&Told {
+        refused(&ErrorResponse {
             provider: "openai",
             url: "http://localhost:1/v1/chat/completions",
             status,

@@ -14,7 +14,7 @@ use switchboard::internal::transport::http::sse::{Decoded, Decoder};
 use switchboard_config::secret::Secret;
 use tokio::time::timeout;
 
-use super::failure::{self, Told};
+use super::failure::{self, ErrorResponse};
 use super::{Chunk, ModelReply, ProviderError, ProviderErrorKind};
 
 /// Maximum size of one event, in bytes.
@@ -148,7 +148,7 @@ impl Endpoint {
             return Ok(response);
         }
         let body = timeout(REFUSAL_DEADLINE, read_start(&mut response, MAX_REFUSAL)).await;
-        Err(failure::refused(&Told {
+        Err(failure::refused(&ErrorResponse {
             provider: &self.provider,
             url: &self.shown(),
             status: response.status().as_u16(),

@@ -11,7 +11,7 @@ use switchboard::permissions::SecretPlaces;
 use switchboard::service::Cancellation;
 
 use super::files::{resolve, shown};
-use super::prepare::{arguments, blocking, definition, limit, or_told, remark};
+use super::prepare::{arguments, blocking, definition, limit, output_or_error, remark};
 use super::{LocalContext, LocalOutput, LocalTool};
 use crate::message::ToolDefinition;
 
@@ -47,7 +47,7 @@ impl LocalTool for Glob {
         raw: &'a RawValue,
         context: &'a LocalContext,
     ) -> BoxFuture<'a, LocalOutput> {
-        or_told(async move {
+        output_or_error(async move {
             let wanted: Arguments = arguments(raw)?;
             let folder = resolve(wanted.path.as_deref().unwrap_or("."), context)?;
             let (workspace, characters) = (context.workspace.clone(), limit(context));

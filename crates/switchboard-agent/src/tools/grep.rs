@@ -15,7 +15,7 @@ use switchboard::service::Cancellation;
 
 use super::files::{numbered, open, resolve, shown};
 use super::glob::{list, note_left_out};
-use super::prepare::{arguments, blocking, definition, limit, or_told, remark};
+use super::prepare::{arguments, blocking, definition, limit, output_or_error, remark};
 use super::{LocalContext, LocalOutput, LocalTool};
 use crate::message::ToolDefinition;
 
@@ -76,7 +76,7 @@ impl LocalTool for Grep {
         raw: &'a RawValue,
         context: &'a LocalContext,
     ) -> BoxFuture<'a, LocalOutput> {
-        or_told(async move {
+        output_or_error(async move {
             let wanted: Arguments = arguments(raw)?;
             let start = resolve(wanted.path.as_deref().unwrap_or("."), context)?;
             let (workspace, characters) = (context.workspace.clone(), limit(context));

@@ -27,7 +27,7 @@ pub(super) fn arguments<'a, T: Deserialize<'a>>(arguments: &'a RawValue) -> Resu
 }
 
 /// Merges the two outcomes: the error is an output for the model, too.
-pub(super) async fn or_told(
+pub(super) async fn output_or_error(
     work: impl Future<Output = Result<LocalOutput, LocalOutput>>,
 ) -> LocalOutput {
     work.await.unwrap_or_else(|output| output)
@@ -68,7 +68,7 @@ pub(super) fn fit(text: String, whole: &[u8], label: &str, context: &LocalContex
         .as_ref()
         .map(|folder| folder.write(label, "txt", whole));
     let place = match spilled {
-        Some(Ok(spilled)) => format!("the whole is in {}", spilled.path.display()),
+        Some(Ok(spilled)) => format!("the full output is in {}", spilled.path.display()),
         Some(Err(error)) => format!("the rest is lost: {error}"),
         None => "the rest is lost: there is no folder for it".to_owned(),
     };

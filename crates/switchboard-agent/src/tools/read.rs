@@ -19,7 +19,7 @@ use switchboard::internal::files::{
 use switchboard::service::Cancellation;
 
 use super::files::{Known, numbered, open, reason, resolve, shown};
-use super::prepare::{arguments, blocking, definition, limit, or_told, remark};
+use super::prepare::{arguments, blocking, definition, limit, output_or_error, remark};
 use super::{LocalContext, LocalOutput, LocalTool};
 use crate::message::ToolDefinition;
 
@@ -67,7 +67,7 @@ impl LocalTool for Read {
         raw: &'a RawValue,
         context: &'a LocalContext,
     ) -> BoxFuture<'a, LocalOutput> {
-        or_told(async move {
+        output_or_error(async move {
             let wanted: Arguments = arguments(raw)?;
             let path = resolve(&wanted.file_path, context)?;
             let range = LineRange {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use switchboard::internal::own_variables::is_own_secret;
 use switchboard::internal::sandbox::Policy;
 use switchboard::internal::transport::stdio::SupervisorCommand;
+use switchboard_config::resolve::Config;
 
 /// Environment, supervisor and sandbox of commands. Cheap to clone.
 #[derive(Clone, Default)]
@@ -40,6 +41,16 @@ impl Shell {
         let visible = self.environment.iter().filter(|(name, _)| is_visible(name));
         self.environment = visible.cloned().collect();
         self
+    }
+
+    /// Removes the tokens of configured servers from the environment: commands must not see them.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn without_tokens_of(self, config: &Config) -> Self {
+        let servers = config.servers.iter();
+        self.without(
+            servers.filter_map(|server| server.effective().bearer_token_env_var.as_deref()),
+        )
     }
 
     /// Runs commands under a supervisor, which kills all processes that they leave behind. Without one, processes

@@ -13,7 +13,7 @@ use switchboard::permissions::Preview;
 
 use super::edit::difference;
 use super::files::{Knowledge, Known, resolve, shown};
-use super::prepare::{arguments, blocking, definition, or_told};
+use super::prepare::{arguments, blocking, definition, output_or_error};
 use super::previewed::{FileState, Previewed, difference as difference_shown, failing, unchanged};
 use super::replace::Target;
 use super::{LocalContext, LocalOutput, LocalTool};
@@ -75,7 +75,7 @@ impl LocalTool for Write {
         raw: &'a RawValue,
         context: &'a LocalContext,
     ) -> BoxFuture<'a, LocalOutput> {
-        or_told(async move {
+        output_or_error(async move {
             let wanted: Arguments = arguments(raw)?;
             let path = resolve(&wanted.file_path, context)?;
             let name = shown(&path, &context.workspace);

@@ -194,7 +194,7 @@ async fn long_output_is_kept_whole_elsewhere() {
         .await;
     assert!(answer.chars().count() <= 10_000);
     assert!(answer.starts_with("1\n2\n3\n") && answer.ends_with("\n99999\n100000"));
-    let path = answer.split("the whole is in ").nth(1).unwrap();
+    let path = answer.split("the full output is in ").nth(1).unwrap();
     let path = path.split(']').next().unwrap();
     let whole = std::fs::read_to_string(path).unwrap();
     assert_eq!(whole.lines().count(), 100_000);

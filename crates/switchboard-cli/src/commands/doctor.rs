@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use switchboard::catalog::{CatalogServer, SetAsideReason};
 use switchboard::internal::desired::WithheldServer;
 use switchboard::internal::doctor::{
-    Diagnosis, DoctorOptions, Facts, Finding, Outcome as StepOutcome, Repair, Severity, StepReport,
-    Verdict, diagnose, diagnose_all,
+    Diagnosis, DoctorOptions, Facts, Finding, Health, Outcome as StepOutcome, Repair, Severity,
+    StepReport, diagnose, diagnose_all,
 };
 use switchboard::internal::remembered;
 use switchboard::status::{Refusal, ServerState};
@@ -190,15 +190,15 @@ fn withheld(held: &WithheldServer, config: &Config) -> Diagnosis {
         return Diagnosis::of_connector(server, error);
     }
     let (verdict, severity) = match exit_of(&held.state) {
-        Exit::Configuration => (Verdict::Misconfigured, Severity::Error),
-        Exit::Unreachable => (Verdict::Unreachable, Severity::Error),
-        _ => (Verdict::NotExamined, Severity::Note),
+        Exit::Configuration => (Health::Misconfigured, Severity::Error),
+        Exit::Unreachable => (Health::Unreachable, Severity::Error),
+        _ => (Health::NotExamined, Severity::Note),
     };
     let mistakes = config.diagnostics.iter().filter(|mistake| {
         is_error(mistake) && mistake.server.as_deref() == Some(held.name.as_str())
     });
     let mut findings: Vec<Finding> = mistakes.map(mistake_in_entry).collect();
-    if verdict != Verdict::Misconfigured || findings.is_empty() {
+    if verdict != Health::Misconfigured || findings.is_empty() {
         findings = vec![Finding {
             code: held.state.word(),
             severity,
@@ -232,11 +232,11 @@ fn is_error(mistake: &Diagnostic) -> bool {
 
 fn exit(patients: &[Diagnosis], has_mistakes: bool) -> Exit {
     let any = |verdict| patients.iter().any(|patient| patient.verdict == verdict);
-    if has_mistakes || any(Verdict::Misconfigured) {
+    if has_mistakes || any(Health::Misconfigured) {
         Exit::Configuration
-    } else if any(Verdict::Unreachable) {
+    } else if any(Health::Unreachable) {
         Exit::Unreachable
-    } else if any(Verdict::NeedsLogin) || any(Verdict::TokenRejected) {
+    } else if any(Health::NeedsLogin) || any(Health::TokenRejected) {
         Exit::NeedsLogin
     } else {
         Exit::Done
@@ -252,7 +252,7 @@ fn to_text(patients: &[Diagnosis], printer: &Printer) -> String {
     if patients.len() > 1 {
         let well = patients
             .iter()
-            .filter(|patient| patient.verdict <= Verdict::Troubled)
+            .filter(|patient| patient.verdict <= Health::Troubled)
             .count();
         let summary = format!(
             "{}, {} with faults",
@@ -273,7 +273,7 @@ fn block(patient: &Diagnosis, printer: &Printer) -> String {
         text.push_str(&finding_text(finding));
     }
     let is_curious = printer.verbosity > Verbosity::Normal;
-    if patient.verdict > Verdict::Troubled || is_curious {
+    if patient.verdict > Health::Troubled || is_curious {
         text.push_str(&stderr_text(&patient.stderr, is_curious));
     }
     text
@@ -295,13 +295,13 @@ fn stderr_text(lines: &[String], all: bool) -> String {
 
 fn headline(patient: &Diagnosis) -> String {
     let (mark, phrase, color) = match patient.verdict {
-        Verdict::Healthy => ("✓", "healthy", style::GOOD),
-        Verdict::NotExamined => ("–", "was not examined", style::QUIET),
-        Verdict::Troubled => ("!", "works with warnings", style::WARNING),
-        Verdict::NeedsLogin => ("✗", "requires a login", style::WARNING),
-        Verdict::TokenRejected => ("✗", "rejects its token", style::ERROR),
-        Verdict::Unreachable => ("✗", "cannot be used", style::ERROR),
-        Verdict::Misconfigured => ("✗", "is misconfigured", style::ERROR),
+        Health::Healthy => ("✓", "healthy", style::GOOD),
+        Health::NotExamined => ("–", "was not examined", style::QUIET),
+        Health::Troubled => ("!", "works with warnings", style::WARNING),
+        Health::NeedsLogin => ("✗", "requires a login", style::WARNING),
+        Health::TokenRejected => ("✗", "rejects its token", style::ERROR),
+        Health::Unreachable => ("✗", "cannot be used", style::ERROR),
+        Health::Misconfigured => ("✗", "is misconfigured", style::ERROR),
     };
     let name = visible(patient.server.as_str());
     let mut line = format!(

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use crate::support::{Run, TestContext, named, workspace};
+use crate::support::{Run, TestContext, eventually, named, workspace};
 
 /// The interpreter itself: wrappers that search for it need variables that tests do not set.
 pub(crate) static PYTHON: LazyLock<String> = LazyLock::new(|| {
@@ -202,7 +202,8 @@ fn calls() {
     assert_eq!(context.read("project/picture.png"), "hello");
     assert_eq!(context.read("project/picture-2.png"), "world");
     assert_eq!(context.read("project/echo.txt"), "kept\n");
-    assert!(has_exited(&context, "alpha"));
+    // The program does not wait for its servers; their supervisor ends them.
+    eventually("the servers have exited", || has_exited(&context, "alpha"));
 }
 
 #[test]
@@ -489,7 +490,7 @@ mod signals {
             assert!(rest < 10);
             // The supervisor kills it after the program has exited.
             let process = Path::new("/proc").join(&self.process).join("exe");
-            crate::support::eventually("the end of the server", || !process.exists());
+            eventually("the end of the server", || !process.exists());
             // A cancelled call is recorded too, unless a second signal ended the program at once.
             if output.status.code() != Some(130) || !self.is_hurried {
                 let audit = self.context.json("audit --json");

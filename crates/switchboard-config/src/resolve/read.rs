@@ -48,7 +48,8 @@ pub(super) fn documents(
             }
             // An unreadable managed file still takes effect: nothing else is loaded.
             Err(()) if scope == Scope::Enterprise => return (documents, looked),
-            Ok(None) if by_hand => {
+            // An agent's own configuration without servers exists, but has nothing for us.
+            Ok(None) if by_hand && !files.exists(&path) => {
                 let error = Diagnostic::error("unreadable", path, "the file does not exist");
                 diagnostics.push(error.with_hint("check the path given to --config"));
             }

@@ -658,9 +658,24 @@ settings {
     // Other programs use this file name, with their own syntax.
     let vault = "vault {\n  address = \"https://vault.example\"\n}\ntemplate {{ broken";
     Machine::new().file("/p/agent.hcl", vault).check("");
+    // Also if it is named by hand: it exists, and defines no servers.
+    let mut named = Machine::new().file("/elsewhere/agent.hcl", vault);
+    named.inputs.extra_files = vec!["/elsewhere/agent.hcl".into()];
+    named.check("");
     let broken = "mcp_servers {\n  name = \n}\n";
     let summary = Machine::new().file("/p/agent.hcl", broken).summary();
     assert!(summary.contains("error /p/agent.hcl:"), "{summary}");
+    // One that is named by hand is read, with servers or without.
+    let mut named = Machine::new().file("/p/agent.hcl", "settings {\n  tool_timeout_sec = 1\n}\n");
+    named.inputs.extra_files = vec!["/p/agent.hcl".into()];
+    named.check("");
+    let settings = named.load().settings;
+    assert_eq!(settings.get(Setting::ToolTimeout).value.to_string(), "1");
+    let mut named = Machine::new().file("/elsewhere/agent.hcl", text);
+    named.inputs.extra_files = vec!["/elsewhere/agent.hcl".into()];
+    let summary = named.summary();
+    assert!(summary.starts_with("files = local npx ready"), "{summary}");
+    assert!(!summary.contains("error"), "{summary}");
     let files = InMemory::default()
         .file("/h/repo/.git/HEAD", "")
         .file("/h/repo/vault/agent.hcl", vault)

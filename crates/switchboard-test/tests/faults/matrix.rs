@@ -10,7 +10,7 @@ use switchboard::{
     CallError, CallOutcome, Host, HostOptions, HostSettings, RequestError, ServerError,
 };
 use switchboard_protocol::Era::{self, Stateful, Stateless};
-use switchboard_test::hosted::{Held, Told, call, spec, wait_until};
+use switchboard_test::hosted::{Held, SeenEvents, call, spec, wait_until};
 use switchboard_test::scripted::{
     Fault, IdFault, Moment, Over, Rule, Running, Script, Tool, start,
 };
@@ -310,7 +310,7 @@ async fn check(row: &Row, over: Over, era: Era, healthy: &Running) -> Result<(),
         },
         ..HostOptions::default()
     });
-    let mut events = Told::by(&host);
+    let mut events = SeenEvents::of(&host);
     let started = Instant::now();
     for (name, server, over) in [("faulty", &server, over), ("healthy", healthy, Over::Http)] {
         let added = host

@@ -9,7 +9,7 @@ use switchboard::internal::spec::{ConnectionKey, ServerSpec};
 use switchboard::internal::transport::stdio::StdioConnector;
 use switchboard::{Host, HostOptions, HostSettings, OpenOptions};
 use switchboard_protocol::Era::{self, Stateful, Stateless};
-use switchboard_test::hosted::{Held, Told, spec};
+use switchboard_test::hosted::{Held, SeenEvents, spec};
 use switchboard_test::scripted::{Fault, IdFault, Moment, On, Over, Rule, Script, Tool, start};
 
 use super::{TRANSPORTS, alone, cells};
@@ -242,7 +242,7 @@ async fn open(row: &Row, over: Over, era: Era) -> String {
         },
         ..HostOptions::default()
     });
-    let mut events = Told::by(&host);
+    let mut events = SeenEvents::of(&host);
     let mut wanted = spec("faulty", &server, over, 1024 * 1024);
     // Short where it will elapse; otherwise a loaded machine may need more time.
     if (row.expected)(over, era).is_some_and(|expected| expected.ends_with("Timeout")) {

@@ -11,7 +11,7 @@ use switchboard::internal::spec::ServerSpec;
 use switchboard::{CallError, HostSettings, ServerError};
 use switchboard_config::entry::ServerEntry;
 use switchboard_protocol::Era;
-use switchboard_test::hosted::{Told, call, spec, wait_until};
+use switchboard_test::hosted::{SeenEvents, call, spec, wait_until};
 use switchboard_test::scripted::{Over, Script, Tool, start};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -37,7 +37,7 @@ fn resting(lab: &Arc<Lab>, name: &str) -> ServerSpec {
 async fn an_idle_server_is_stopped_and_restarted_on_use() {
     for era in [Era::Stateful, Era::Stateless] {
         let (lab, host) = (Lab::new(), host(of_era(era)));
-        let mut events = Told::by(&host);
+        let mut events = SeenEvents::of(&host);
         let required = ServerSpec {
             required: true,
             ..resting(&lab, "lab")
@@ -128,7 +128,7 @@ async fn a_subscription_keeps_a_server_and_wakes_it() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_fails_to_wake_is_retried_like_a_lost_one() {
     let (lab, host) = (Lab::new(), host(HostSettings::default()));
-    let mut events = Told::by(&host);
+    let mut events = SeenEvents::of(&host);
     host.add_server(resting(&lab, "lab")).await.unwrap();
     sleep(OVER).await;
     lab.refusing.store(true, Ordering::Relaxed);
@@ -229,7 +229,7 @@ async fn the_process_of_an_unused_server_is_gone() {
     let script = Script::new("lab").tool(Tool::new("echo"));
     let server = start(script, Over::Stdio).await.unwrap();
     let host = host(HostSettings::default());
-    let mut events = Told::by(&host);
+    let mut events = SeenEvents::of(&host);
     let unused = ServerSpec {
         idle_shutdown: Some(Duration::from_millis(200)),
         ..spec("lab", &server, Over::Stdio, 1 << 20)

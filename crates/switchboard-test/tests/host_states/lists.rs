@@ -12,7 +12,7 @@ use switchboard::internal::spec::ServerSpec;
 use switchboard::transport::Closed;
 use switchboard::{DeclineAll, Event, HostSettings, ListKind, OpenOptions};
 use switchboard_protocol::Era;
-use switchboard_test::hosted::{Told, call, spec};
+use switchboard_test::hosted::{SeenEvents, call, spec};
 use switchboard_test::scripted::{Fault, Over, Rule, Script, Tool, start};
 
 use super::{LONG, host, name};
@@ -33,7 +33,7 @@ async fn a_change_of_prompts_drops_the_cached_prompts() {
         script.ttl_ms = 1_000_000;
         let server = start(script, over).await.unwrap();
         let host = host(HostSettings::default());
-        let mut events = Told::by(&host);
+        let mut events = SeenEvents::of(&host);
         host.add_server(spec("lab", &server, over, 1024 * 1024))
             .await
             .unwrap();

@@ -29,7 +29,7 @@ use switchboard::{
 use switchboard_config::entry::{ServerEntry, Transport};
 use switchboard_protocol::{Era, Revision};
 use switchboard_store::MemoryStore;
-use switchboard_test::hosted::{Held, Told, call, spec, wait_until};
+use switchboard_test::hosted::{Held, SeenEvents, call, spec, wait_until};
 use switchboard_test::scripted::{self, Fault, On, Over, Rule, Script, start};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -61,7 +61,7 @@ fn of_era(era: Era) -> HostSettings {
 #[tokio::test(start_paused = true)]
 async fn a_lost_connection_is_retried_five_times_and_on_manual_restart() {
     let (lab, host) = (Lab::new(), host(HostSettings::default()));
-    let mut events = Told::by(&host);
+    let mut events = SeenEvents::of(&host);
     host.add_server(lab.spec("lab")).await.unwrap();
     lab.refusing.store(true, Ordering::Relaxed);
     let lost = Instant::now();
@@ -105,7 +105,7 @@ async fn a_lost_connection_is_retried_five_times_and_on_manual_restart() {
 #[tokio::test(start_paused = true)]
 async fn a_stable_connection_resets_the_retry_count() {
     let (lab, host) = (Lab::new(), host(HostSettings::default()));
-    let mut events = Told::by(&host);
+    let mut events = SeenEvents::of(&host);
     host.add_server(lab.spec("lab")).await.unwrap();
     let mut expected = vec!["connected"];
     for _ in 0..8 {
@@ -132,7 +132,7 @@ async fn a_stable_connection_resets_the_retry_count() {
 async fn an_idle_connection_is_probed_every_thirty_seconds_in_the_way_of_its_era() {
     for (era, probe) in [(Era::Stateful, "ping"), (Era::Stateless, "server/discover")] {
         let (lab, host) = (Lab::new(), host(of_era(era)));
-        let mut events = Told::by(&host);
+        let mut events = SeenEvents::of(&host);
         host.add_server(lab.spec("lab")).await.unwrap();
         let before = lab.sent(probe);
         sleep(Duration::from_secs(301)).await;
@@ -164,7 +164,7 @@ async fn an_idle_connection_is_probed_every_thirty_seconds_in_the_way_of_its_era
 async fn a_server_that_misses_some_probes_is_left_alone() {
     for era in [Era::Stateful, Era::Stateless] {
         let (lab, host) = (Lab::new(), host(of_era(era)));
-        let mut events = Told::by(&host);
+        let mut events = SeenEvents::of(&host);
         host.add_server(lab.spec("lab")).await.unwrap();
         for _ in 0..5 {
             // Long enough for three or four failed probes, but not five.
@@ -182,7 +182,7 @@ async fn a_server_that_misses_some_probes_is_left_alone() {
 async fn a_server_that_answers_calls_but_no_ping_is_never_restarted() {
     for (era, probe) in [(Era::Stateful, "ping"), (Era::Stateless, "server/discover")] {
         let (lab, host) = (Lab::new(), host(of_era(era)));
-        let mut events = Told::by(&host);
+        let mut events = SeenEvents::of(&host);
         host.add_server(lab.spec("lab")).await.unwrap();
         let before = lab.sent(probe);
         *lab.unanswered.lock().unwrap() = Some(probe.to_owned());
@@ -202,7 +202,7 @@ async fn a_server_that_answers_calls_but_no_ping_is_never_restarted() {
 #[tokio::test(start_paused = true)]
 async fn a_first_connection_is_retried_after_a_transient_failure() {
     let (lab, host) = (Lab::over(Transport::Http), host(HostSettings::default()));
-    let mut events = Told::by(&host);
+    let mut events = SeenEvents::of(&host);
     lab.refusing.store(true, Ordering::Relaxed);
     let started = Instant::now();
     host.apply(vec![lab.spec("lab")]).await;
@@ -263,7 +263,7 @@ async fn a_first_connection_that_times_out_is_retried() {
 #[tokio::test(start_paused = true)]
 async fn every_connection_is_probed_at_once_after_a_sleep() {
     let (lab, host) = (Lab::new(), host(of_era(Era::Stateful)));
-    let mut events = Told::by(&host);
+    let mut events = SeenEvents::of(&host);
     host.add_server(lab.spec("lab")).await.unwrap();
     lab.silent.store(true, Ordering::Relaxed);
     lab.refusing.store(true, Ordering::Relaxed);
@@ -280,7 +280,7 @@ async fn every_connection_is_probed_at_once_after_a_sleep() {
 #[tokio::test(start_paused = true)]
 async fn a_busy_server_is_not_restarted_by_probes() {
     let (lab, host) = (Lab::new(), host(of_era(Era::Stateful)));
-    let mut events = Told::by(&host);
+    let mut events = SeenEvents::of(&host);
     host.add_server(lab.spec("lab")).await.unwrap();
     let idle = Duration::from_secs(1_000);
     let working = async {
@@ -299,7 +299,7 @@ async fn a_busy_server_is_not_restarted_by_probes() {
 #[tokio::test(start_paused = true)]
 async fn silence_ends_a_call_and_progress_keeps_it_alive_up_to_the_cap() {
     let (lab, host) = (Lab::new(), host(HostSettings::default()));
-    let mut events = Told::by(&host);
+    let mut events = SeenEvents::of(&host);
     let mut wanted = lab.spec("lab");
     wanted.tool_max = Duration::from_secs(1_000);
     host.add_server(wanted).await.unwrap();
@@ -348,7 +348,7 @@ async fn silence_ends_a_call_and_progress_keeps_it_alive_up_to_the_cap() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_call_is_cancelled_and_the_connection_survives() {
     let (lab, host) = (Lab::new(), host(HostSettings::default()));
-    let mut events = Told::by(&host);
+    let mut events = SeenEvents::of(&host);
     host.add_server(lab.spec("lab")).await.unwrap();
     {
         let calling = call(&host, "lab/wait", json!({}), LONG);
@@ -436,7 +436,7 @@ async fn a_call_is_retried_only_if_it_had_no_effect() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_failed_to_send_is_resent_on_the_same_connection() {
     let (lab, host) = (Lab::new(), host(HostSettings::default()));
-    let mut events = Told::by(&host);
+    let mut events = SeenEvents::of(&host);
     host.add_server(lab.spec("lab")).await.unwrap();
     lab.hitch.store(true, Ordering::Relaxed);
     lab.service.go_on.notify_one();
@@ -476,7 +476,7 @@ async fn never_more_servers_start_at_once_than_the_pool_holds() {
             .map(|(n, lab)| lab.spec(&format!("remote-{n}"))),
     );
     let started = Instant::now();
-    let mut events = Told::by(&host);
+    let mut events = SeenEvents::of(&host);
     host.apply(specs).await;
     // Remote servers do not wait for local ones; local ones wait only for a slot in their pool.
     for number in 0..9 {
@@ -576,7 +576,7 @@ async fn applying_restarts_only_changed_servers() {
     assert_eq!(counts(), [(1, 1), (1, 1), (1, 1)]);
     // Other tools for one, another connector for another, and the third disabled at run time.
     assert!(host.set_enabled(&"c".into(), false).await);
-    let mut events = Told::by(&host);
+    let mut events = SeenEvents::of(&host);
     let mut changed = specs();
     let only_read = ServerEntry {
         enabled_tools: vec!["read".to_owned()],
@@ -628,7 +628,7 @@ async fn applying_restarts_only_changed_servers() {
 #[tokio::test(start_paused = true)]
 async fn lists_are_fetched_again_when_they_are_old_and_once_for_many_changes() {
     let (lab, host) = (Lab::new(), host(of_era(Era::Stateful)));
-    let mut events = Told::by(&host);
+    let mut events = SeenEvents::of(&host);
     host.add_server(lab.spec("lab")).await.unwrap();
     assert_eq!(lab.sent("tools/list"), 1);
     // Changes of other lists, and probes, do not delay it.
@@ -663,7 +663,7 @@ async fn a_short_list_lifetime_is_respected() {
 #[tokio::test(start_paused = true)]
 async fn a_reconnect_drops_every_list() {
     let (lab, host) = (Lab::new(), host(HostSettings::default()));
-    let mut events = Told::by(&host);
+    let mut events = SeenEvents::of(&host);
     host.add_server(lab.spec("lab")).await.unwrap();
     let before = host.list(&name(), ListKind::Tools).await.unwrap();
     let again = host.list(&name(), ListKind::Tools).await.unwrap();
@@ -690,7 +690,7 @@ async fn a_stale_list_never_overwrites_a_newer_one() {
             .await
             .unwrap();
         let host = host(HostSettings::default());
-        let mut events = Told::by(&host);
+        let mut events = SeenEvents::of(&host);
         host.add_server(spec("lab", &server, over, 1024 * 1024))
             .await
             .unwrap();
@@ -738,7 +738,7 @@ async fn an_expired_session_is_reopened_with_new_lists() {
         .resource("test://a", "a");
     let server = start(script, Over::Http).await.unwrap();
     let host = host(HostSettings::default());
-    let mut events = Told::by(&host);
+    let mut events = SeenEvents::of(&host);
     host.add_server(spec("lab", &server, Over::Http, 1024 * 1024))
         .await
         .unwrap();
@@ -765,7 +765,7 @@ async fn a_login_in_another_process_brings_the_server_back() {
         store: store.clone(),
         ..HostOptions::default()
     });
-    let mut events = Told::by(&host);
+    let mut events = SeenEvents::of(&host);
     host.apply(vec![lab.spec("lab")]).await;
     assert_eq!(events.states("lab", 1).await, ["needs-auth"]);
     // While the login requirement is cached, the server is not contacted.
@@ -823,7 +823,7 @@ async fn a_login_requirement_is_cached_for_every_host() {
         .map(|server| server.control.records().len())
         .collect();
     let third = host();
-    let mut events = Told::by(&third);
+    let mut events = SeenEvents::of(&third);
     third.apply(specs).await;
     third.settled().await;
     let states: Vec<&'static str> = third.statuses().iter().map(ServerStatus::word).collect();
@@ -881,7 +881,7 @@ async fn an_edited_file_restarts_exactly_the_server_it_changed() {
     let host = host(HostSettings::default());
     host.reconcile(read().unwrap()).await;
     host.settled().await;
-    let mut events = Told::by(&host);
+    let mut events = SeenEvents::of(&host);
     let watcher = FileWatcher::new(vec![file.clone()]).unwrap();
     let connections = || -> Vec<usize> { labs.values().map(|lab| lab.connections()).collect() };
     let editing = async {
@@ -954,7 +954,7 @@ async fn a_server_that_is_removed_is_gone_and_calls_to_it_say_so() {
         servers: vec![stays.spec("stays")],
         withheld: vec![refused(reason)],
     };
-    let mut events = Told::by(&host);
+    let mut events = SeenEvents::of(&host);
     let changes = host.reconcile(desired("a list denies it")).await;
     let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
     assert_eq!(changes, ["goes is gone"]);

@@ -11,7 +11,7 @@ use switchboard::internal::transport::stdio::StdioConnector;
 use switchboard::status::{Cause, ServerState};
 use switchboard::{Event, Host, HostOptions, HostSettings};
 use switchboard_store::{MemoryStore, Store};
-use switchboard_test::hosted::{Told, spec_of};
+use switchboard_test::hosted::{SeenEvents, spec_of};
 use tempfile::TempDir;
 
 use super::name;
@@ -126,7 +126,7 @@ async fn a_package_runner_may_take_longer_while_it_makes_progress() {
     let program = Program::new("npx", &install);
     let deadline = Duration::from_secs(1);
     let host = Host::with_options(HostOptions::default());
-    let mut events = Told::by(&host);
+    let mut events = SeenEvents::of(&host);
     host.apply(vec![program.spec(deadline)]).await;
     // By then its deadline has long passed.
     let line = events

@@ -100,13 +100,9 @@ impl fmt::Display for ArgumentProblem {
 
 impl fmt::Display for ArgumentsError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("the arguments do not fit the tool's schema")?;
         for (index, problem) in self.problems.iter().enumerate() {
-            write!(
-                formatter,
-                "{} {problem}",
-                if index == 0 { ":" } else { ";" }
-            )?;
+            let separator = if index == 0 { "" } else { "; " };
+            write!(formatter, "{separator}{problem}")?;
         }
         match self.untold {
             0 => Ok(()),

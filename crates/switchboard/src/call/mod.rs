@@ -97,7 +97,7 @@ pub enum CallError {
     #[error(transparent)]
     Server(#[from] ServerError),
     /// The arguments do not match the tool's schema.
-    #[error("the arguments do not fit {tool}: {error}")]
+    #[error("invalid arguments for {tool}: {error}")]
     Arguments {
         /// Tool that was called.
         tool: CalledTool,

@@ -15,7 +15,7 @@ use switchboard_protocol::{TOO_DEEP, trusted};
 use super::exposed::name_into;
 use super::impersonation::{self, TitleUse};
 use super::rules::ToolRules;
-use super::schema::{self, Examined, Verdict};
+use super::schema::{self, Examined, ScanResult};
 use super::server::{ListLimits, Provenance, Reach, ServerTools, SetAsideReason};
 use super::suspicion;
 use super::text::Tokens;
@@ -255,7 +255,7 @@ impl<'r> ToolReader<'r> {
         let Some((text, verdict)) = head.input_schema else {
             return Ok(None);
         };
-        if verdict == Verdict::Clean {
+        if verdict == ScanResult::Clean {
             return Ok(None);
         }
         if self.reach == Reach::StatelessHttp
@@ -263,7 +263,7 @@ impl<'r> ToolReader<'r> {
         {
             ParamHeaders::from_schema(schema)?;
         }
-        if verdict == Verdict::Mirrored {
+        if verdict == ScanResult::Mirrored {
             return Ok(None);
         }
         match schema::repair_doubtful(text) {
@@ -328,7 +328,7 @@ struct Head<'a> {
     name: Option<Contents<'a>>,
     title: Option<Contents<'a>>,
     description: Option<Contents<'a>>,
-    input_schema: Option<(&'a str, Verdict)>,
+    input_schema: Option<(&'a str, ScanResult)>,
     annotations: Option<&'a str>,
     /// Whether it is the placeholder for a tool that was nested too deeply.
     is_too_deep: bool,

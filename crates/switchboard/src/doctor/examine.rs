@@ -18,7 +18,7 @@ use super::heard::Heard;
 use super::npx::Installed;
 use super::steps::{Outcome, Step, Steps};
 use super::variables::Variables;
-use super::{Diagnosis, DoctorOptions, Facts, Finding, Repair, Severity, ToolLint, Verdict};
+use super::{Diagnosis, DoctorOptions, Facts, Finding, Health, Repair, Severity, ToolLint};
 use crate::catalog::{CatalogTool, Provenance, Reach, ServerCatalog, ServerTools, SetAside};
 use crate::host::server_tools;
 use crate::peer::{
@@ -185,9 +185,9 @@ impl Examination<'_> {
         let facts = facts(&peer, &tools, prompts, resources);
         let troubled = |finding: &Finding| finding.severity != Severity::Note;
         let verdict = if findings.iter().any(troubled) {
-            Verdict::Troubled
+            Health::Troubled
         } else {
-            Verdict::Healthy
+            Health::Healthy
         };
         self.diagnosis(verdict, findings, Vec::new(), Some(facts))
     }
@@ -262,17 +262,17 @@ impl Examination<'_> {
         let verdict = match failed {
             _ if symptoms.status() == Some(401) => {
                 if self.destination.rejects_token_on_401() {
-                    Verdict::TokenRejected
+                    Health::TokenRejected
                 } else {
-                    Verdict::NeedsLogin
+                    Health::NeedsLogin
                 }
             }
             Failed::Open(OpenErrorKind::Transport(error))
                 if error.kind == TransportErrorKind::Invalid =>
             {
-                Verdict::Misconfigured
+                Health::Misconfigured
             }
-            _ => Verdict::Unreachable,
+            _ => Health::Unreachable,
         };
         let mut findings = causes::explain(&symptoms);
         let is_broken = |finding: &Finding| finding.code == causes::NPX_CACHE_BROKEN;
@@ -312,7 +312,7 @@ impl Examination<'_> {
 
     fn diagnosis(
         &self,
-        verdict: Verdict,
+        verdict: Health,
         mut findings: Vec<Finding>,
         repairs: Vec<Repair>,
         facts: Option<Facts>,

@@ -73,7 +73,7 @@ pub struct Diagnosis {
     /// The transport it is configured with.
     pub transport: Option<Transport>,
     /// The overall result.
-    pub verdict: Verdict,
+    pub verdict: Health,
     /// The steps, in order.
     pub steps: Vec<StepReport>,
     /// Problems, the most severe first.
@@ -88,7 +88,7 @@ pub struct Diagnosis {
 
 /// The overall result of an examination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verdict {
+pub enum Health {
     /// It works.
     Healthy,
     /// It was not examined, because it may not be started.
@@ -105,7 +105,7 @@ pub enum Verdict {
     Misconfigured,
 }
 
-impl Verdict {
+impl Health {
     /// The result in one word, for reports and scripts.
     pub const fn word(self) -> &'static str {
         match self {
@@ -226,13 +226,13 @@ impl Diagnosis {
     pub fn of_connector(server: ServerName, error: &ConnectorError) -> Self {
         Self::without_steps(
             server,
-            Verdict::Misconfigured,
+            Health::Misconfigured,
             vec![causes::connector(error)],
         )
     }
 
     /// A diagnosis without an examination.
-    pub fn without_steps(server: ServerName, verdict: Verdict, findings: Vec<Finding>) -> Self {
+    pub fn without_steps(server: ServerName, verdict: Health, findings: Vec<Finding>) -> Self {
         Self {
             server,
             transport: None,

@@ -91,7 +91,7 @@ impl CommandHook {
                 RunError::Start(error) => format!("cannot be started: {error}"),
                 RunError::Read(error) => format!("cannot be read from: {error}"),
                 RunError::Timeout => {
-                    format!("did not end within {} seconds", self.timeout.as_secs_f32())
+                    format!("timed out after {} seconds", self.timeout.as_secs_f32())
                 }
             })
         })?;

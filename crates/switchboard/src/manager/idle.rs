@@ -17,12 +17,12 @@ use crate::peer::Peer;
 
 /// The offer of an idle server.
 #[derive(Clone)]
-pub(super) struct Kept {
+pub(super) struct IdleOffer {
     pub(super) tools: Arc<ServerTools>,
     pub(super) instructions: Option<Arc<str>>,
 }
 
-impl Kept {
+impl IdleOffer {
     pub(super) fn of(connected: &ConnectedState) -> Self {
         let instructions = connected.peer.facts().instructions.as_deref();
         let instructions = instructions.filter(|_| !connected.tools.withholds_instructions());
@@ -83,7 +83,7 @@ impl Manager {
             return;
         };
         if let ConnectionState::Connected(connected) = &managed.state {
-            let kept = Kept::of(connected);
+            let kept = IdleOffer::of(connected);
             tracing::debug!(server = %name, "stopped: idle timeout");
             self.set_state(name, ConnectionState::Resting(kept), None);
         }
@@ -104,7 +104,7 @@ impl Manager {
 
 impl ConnectionState {
     /// The offer of a server that is not connected.
-    pub(super) fn kept(&self) -> Option<&Kept> {
+    pub(super) fn kept(&self) -> Option<&IdleOffer> {
         match self {
             Self::Resting(kept) => Some(kept),
             Self::Pending { kept, .. } => kept.as_ref(),

@@ -36,13 +36,13 @@ struct Compared {
 
 #[derive(Debug, Default)]
 struct Slot {
-    cached: Option<Kept>,
+    cached: Option<CachedList>,
     /// Incremented on each change notification.
     version: u64,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedList {
     pages: Arc<Pages>,
     until: Instant,
 }
@@ -91,7 +91,7 @@ impl Lists {
         let mut slots = self.slots();
         let slot = slots.entry(kind).or_default();
         if slot.version == version {
-            slot.cached = Some(Kept {
+            slot.cached = Some(CachedList {
                 pages: Arc::clone(&pages),
                 until: Instant::now() + time_to_live,
             });

@@ -64,8 +64,8 @@ pub(crate) async fn answer(host: &Host, server: &ServerName) -> (SharedJson, boo
             let before = started.failed_before.map_or_else(String::new, |why| {
                 format!("The login before this one failed: {}. ", neutralise(&why))
             });
-            if let Some(done) = started.done {
-                host.restart_after(server, done);
+            if started.is_new {
+                host.restart_after(server, started.outcome);
             }
             let text = format!(
                 "{before}Ask the user to open this address in a browser and to log in:\n\n{}\n\nIt is valid for \

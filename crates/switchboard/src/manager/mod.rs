@@ -42,7 +42,7 @@ use crate::sandbox;
 use crate::spec::ServerSpec;
 use crate::status::{Failure, ServerState};
 use connection::{Connection, Established, Signals};
-use idle::Kept;
+use idle::IdleOffer;
 use lists::Lists;
 
 pub(crate) use view::{Live, View};
@@ -169,11 +169,11 @@ enum ConnectionState {
     /// Waits for its first use.
     Lazy,
     /// Stopped after its idle timeout; waits for its next use.
-    Resting(Kept),
+    Resting(IdleOffer),
     Pending {
         _task: Task,
         /// Its offer meanwhile, if it was idle before.
-        kept: Option<Kept>,
+        kept: Option<IdleOffer>,
     },
     Connected(Box<ConnectedState>),
     Failed,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::idle::Kept;
+use super::idle::IdleOffer;
 use super::view::Offer;
 use super::{ConnectionState, Managed, login};
 use crate::catalog::ToolCount;
@@ -87,12 +87,12 @@ impl ConnectionState {
 
     /// The server's contribution to the catalogue.
     pub(super) fn offer(&self, name: &ServerName) -> Option<Offer> {
-        let Kept {
+        let IdleOffer {
             tools,
             instructions,
         } = match self {
-            Self::Connected(connected) => Kept::of(connected),
-            Self::NeedsAuth(tools) => Kept {
+            Self::Connected(connected) => IdleOffer::of(connected),
+            Self::NeedsAuth(tools) => IdleOffer {
                 tools: Arc::clone(tools),
                 instructions: None,
             },

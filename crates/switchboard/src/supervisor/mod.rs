@@ -65,6 +65,9 @@ const KILL_PATIENCE: Duration = Duration::from_secs(5);
 /// The argument that turns the program into a supervisor.
 const ROLE: &str = "switchboard-supervisor";
 
+/// The argument that turns the program `switchboard` into a supervisor.
+pub const ARGUMENT: &str = "__supervisor";
+
 /// Whether this program can be its own supervisor, that is, has called [`supervise`].
 static IS_OWN: AtomicBool = AtomicBool::new(false);
 

@@ -98,7 +98,7 @@ impl Workspace {
     ) -> CallToolResult<'static> {
         let arguments = match arguments.unwrap_or_default().deserialize::<A>() {
             Ok(arguments) => arguments,
-            Err(error) => return error_result(format!("the arguments do not fit: {error}")),
+            Err(error) => return error_result(format!("invalid arguments: {error}")),
         };
         self.work(context, move |root, cancellation| {
             run(&arguments, root, cancellation)

@@ -224,7 +224,7 @@ pub(super) fn read_file(
         return Ok(error_result(format!("{path}: {reason}")));
     }
     let decoded = String::from_utf8(text).unwrap_or_else(|binary| {
-        let note = "bytes that are no UTF-8 are shown as \u{fffd}";
+        let note = "bytes that are not UTF-8 are shown as \u{fffd}";
         stopped = Some(
             stopped
                 .take()

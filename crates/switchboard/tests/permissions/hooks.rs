@@ -104,7 +104,7 @@ async fn a_hook_that_hangs_is_ended_with_what_it_started() {
     let mut hook = shell("sleep 600 & sleep 600");
     hook.timeout = Duration::from_millis(50);
     let error = run(&hook).await.expect_err("a deadline");
-    assert_eq!(error.reason, "did not end within 0.05 seconds");
+    assert_eq!(error.reason, "timed out after 0.05 seconds");
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use switchboard::permissions::Preview;
 use switchboard::service::Cancellation;
 
 use super::files::{Knowledge, Known, resolve, shown};
-use super::prepare::{arguments, blocking, definition, fit, or_told};
+use super::prepare::{arguments, blocking, definition, fit, output_or_error};
 use super::previewed::{FileState, Previewed, difference as difference_shown, failing, unchanged};
 use super::replace::Target;
 use super::{LocalContext, LocalOutput, LocalTool};
@@ -102,7 +102,7 @@ impl LocalTool for Edit {
         raw: &'a RawValue,
         context: &'a LocalContext,
     ) -> BoxFuture<'a, LocalOutput> {
-        or_told(async move {
+        output_or_error(async move {
             let wanted: Arguments = arguments(raw)?;
             let path = resolve(&wanted.file_path, context)?;
             let name = shown(&path, &context.workspace);

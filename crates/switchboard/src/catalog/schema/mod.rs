@@ -22,7 +22,7 @@ use switchboard_config::text::visible;
 use switchboard_protocol::cursor::{Cursor, Malformed};
 
 use crate::json::SharedJson;
-pub(super) use scan::Verdict;
+pub(super) use scan::ScanResult;
 
 /// Schema of a tool without arguments or without a schema.
 pub(crate) const EMPTY: &str = r#"{"type":"object","properties":{}}"#;
@@ -154,8 +154,8 @@ pub enum SchemaProblem {
 pub fn examine(schema: &RawValue) -> Examined {
     let mut cursor = Cursor::new(schema.get());
     match scan(&mut cursor) {
-        Ok(Verdict::Clean | Verdict::Mirrored) => Examined::Fine,
-        Ok(Verdict::Doubtful) | Err(Malformed) => repair::repair(schema.get()),
+        Ok(ScanResult::Clean | ScanResult::Mirrored) => Examined::Fine,
+        Ok(ScanResult::Doubtful) | Err(Malformed) => repair::repair(schema.get()),
     }
 }
 
@@ -169,7 +169,7 @@ pub fn lint(schema: &RawValue) -> Vec<SchemaFinding> {
 }
 
 /// Scans the schema at the cursor and moves past it.
-pub(super) fn scan(cursor: &mut Cursor<'_>) -> Result<Verdict, Malformed> {
+pub(super) fn scan(cursor: &mut Cursor<'_>) -> Result<ScanResult, Malformed> {
     scan::scan(cursor)
 }
 
@@ -249,7 +249,7 @@ mod tests {
             let mut cursor = Cursor::new(&text);
             let verdict = scan(&mut cursor);
             prop_assert_eq!(cursor.position(), text.len());
-            if verdict == Ok(Verdict::Clean) || verdict == Ok(Verdict::Mirrored) {
+            if verdict == Ok(ScanResult::Clean) || verdict == Ok(ScanResult::Mirrored) {
                 prop_assert!(matches!(repair::repair(&text), Examined::Fine), "{text}");
             }
         }

@@ -11,7 +11,7 @@ use super::{MAX_BYTES, MAX_DEPTH, is_property_name};
 
 /// Result of the scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::catalog) enum Verdict {
+pub(in crate::catalog) enum ScanResult {
     /// Accepted by every provider, without header annotations.
     Clean,
     /// Accepted by every provider, with header annotations.
@@ -35,21 +35,21 @@ impl From<Malformed> for Doubt {
     }
 }
 
-pub(super) fn scan(cursor: &mut Cursor<'_>) -> Result<Verdict, Malformed> {
+pub(super) fn scan(cursor: &mut Cursor<'_>) -> Result<ScanResult, Malformed> {
     cursor.peek();
     let start = cursor.position();
     let mut is_mirrored = false;
     let clean = schema(cursor, Place::Root, 0, &mut is_mirrored).is_ok();
     if clean && cursor.position() - start <= MAX_BYTES {
         return Ok(if is_mirrored {
-            Verdict::Mirrored
+            ScanResult::Mirrored
         } else {
-            Verdict::Clean
+            ScanResult::Clean
         });
     }
     cursor.rewind(start);
     cursor.skip()?;
-    Ok(Verdict::Doubtful)
+    Ok(ScanResult::Doubtful)
 }
 
 fn schema(

@@ -81,7 +81,7 @@ impl HeadersHelper {
                 ),
                 RunError::Timeout => (
                     TransportErrorKind::Timeout,
-                    format!("did not end within {} seconds", self.deadline.as_secs_f32()),
+                    format!("timed out after {} seconds", self.deadline.as_secs_f32()),
                 ),
             };
             self.error(kind, &reason)
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(error.kind, TransportErrorKind::Timeout);
         assert_eq!(
             error.message,
-            "the headers helper `sh` did not end within 0.02 seconds"
+            "the headers helper `sh` timed out after 0.02 seconds"
         );
     }
 

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use super::frames::{Frame, Frames};
 use super::intake::Intake;
 use super::system::{Process, Started};
-use super::writer::{Company, Handed, Writer};
+use super::writer::{Accepted, Traffic, Writer};
 use super::{Exit, StdioConnector};
 use crate::transport::{
     Abandoned, Closed, Connector as _, Inbound, Link, Outgoing, OutgoingKind, Sending,
@@ -123,21 +123,21 @@ impl StdioLink {
 impl Link for StdioLink {
     fn send(&self, message: Outgoing) -> Sending<'_> {
         let writer = &self.shared.writer;
-        let company = match message.kind {
+        let traffic = match message.kind {
             OutgoingKind::Request(_) => match writer.request() {
-                Company::Alone if self.shared.intake.is_one_of_many() => Company::Crowd,
-                company => company,
+                Traffic::Single if self.shared.intake.is_one_of_many() => Traffic::Concurrent,
+                traffic => traffic,
             },
-            OutgoingKind::Notification | OutgoingKind::Response => Company::Alone,
+            OutgoingKind::Notification | OutgoingKind::Response => Traffic::Single,
         };
-        match writer.accept(message.payload, company) {
-            Ok(Handed::Over) => {
-                if company == Company::Alone && matches!(message.kind, OutgoingKind::Request(_)) {
+        match writer.accept(message.payload, traffic) {
+            Ok(Accepted::Done) => {
+                if traffic == Traffic::Single && matches!(message.kind, OutgoingKind::Request(_)) {
                     self.shared.intake.look();
                 }
                 sent(Ok(()))
             }
-            Ok(Handed::Later(position)) => sending(writer.handed_over(position)),
+            Ok(Accepted::Queued(position)) => sending(writer.handed_over(position)),
             Err(error) => sent(Err(error)),
         }
     }

@@ -96,12 +96,12 @@ impl Writer {
 
     /// Accepts a message; its position in the order is fixed when this returns.
     ///
-    /// With `Company::Crowd`, the message is left to the task, which batches it with others.
+    /// With `Traffic::Concurrent`, the message is left to the task, which batches it with others.
     pub(super) fn accept(
         &self,
         mut message: Vec<u8>,
-        company: Company,
-    ) -> Result<Handed, TransportError> {
+        traffic: Traffic,
+    ) -> Result<Accepted, TransportError> {
         debug_assert!(!message.contains(&b'\n'), "a message is one line");
         let length = message.len();
         if length > self.max_message {
@@ -132,9 +132,9 @@ impl Writer {
             state.queue.extend_from_slice(&message);
         } else {
             state.busy = true;
-            match company {
-                Company::Crowd => self.leave_to_task(state, message, 0),
-                Company::Alone => {
+            match traffic {
+                Traffic::Concurrent => self.leave_to_task(state, message, 0),
+                Traffic::Single => {
                     drop(state);
                     self.write_now(message);
                 }
@@ -143,9 +143,9 @@ impl Writer {
         }
         let under_way = position.saturating_sub(state.written) <= UNDER_WAY;
         Ok(if under_way && state.ended.is_none() {
-            Handed::Over
+            Accepted::Done
         } else {
-            Handed::Later(position)
+            Accepted::Queued(position)
         })
     }
 
@@ -231,11 +231,11 @@ impl Writer {
     }
 
     /// Counts a request about to be sent, and returns whether to batch it.
-    pub(super) fn request(&self) -> Company {
+    pub(super) fn request(&self) -> Traffic {
         if self.unanswered.fetch_add(1, Ordering::Relaxed) >= CROWD {
-            Company::Crowd
+            Traffic::Concurrent
         } else {
-            Company::Alone
+            Traffic::Single
         }
     }
 
@@ -346,20 +346,20 @@ impl Writer {
 
 /// Whether concurrent messages are expected, so that batching pays off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Company {
+pub(super) enum Traffic {
     /// No other message is expected.
-    Alone,
+    Single,
     /// Many messages are expected.
-    Crowd,
+    Concurrent,
 }
 
 /// Progress of an accepted message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Handed {
+pub(super) enum Accepted {
     /// Written, or queued with little before it.
-    Over,
+    Done,
     /// Waits for the server to read; the position of its last byte in the stream.
-    Later(u64),
+    Queued(u64),
 }
 
 impl WriterQueue {

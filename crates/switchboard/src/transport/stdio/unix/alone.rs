@@ -25,7 +25,7 @@ const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Starts a server. Dropping the future undoes what was started.
 pub(super) async fn start(launch: Launch) -> Result<(Handle, Pipes), TransportError> {
-    let handle = Handle(Arc::new(Kept {
+    let handle = Handle(Arc::new(Shared {
         leader: Mutex::new(None),
         leader_gone: Condvar::new(),
         server: AtomicI32::new(0),
@@ -47,7 +47,7 @@ pub(super) async fn start(launch: Launch) -> Result<(Handle, Pipes), TransportEr
 }
 
 /// The process of a server. Dropping it ends the process.
-pub(in crate::transport::stdio) struct Handle(Arc<Kept>);
+pub(in crate::transport::stdio) struct Handle(Arc<Shared>);
 
 impl Handle {
     /// The process id; 0 before it runs.
@@ -77,7 +77,7 @@ impl Drop for Handle {
 }
 
 /// State shared by the thread and the handle.
-struct Kept {
+struct Shared {
     /// The group leader, which is the server; `None` once it is reaped, since the id may then be reused.
     leader: Mutex<Option<Pid>>,
     leader_gone: Condvar,
@@ -88,7 +88,7 @@ struct Kept {
     grace: Grace,
 }
 
-impl Kept {
+impl Shared {
     fn keep(
         self: Arc<Self>,
         launch: &Launch,

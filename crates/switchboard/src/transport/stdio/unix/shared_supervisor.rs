@@ -46,6 +46,8 @@ pub(super) struct SharedSupervisor {
     orders: mpsc::Sender<Order>,
     /// Whether it accepts no more servers.
     is_over: Arc<AtomicBool>,
+    /// The process with the keeper. A forked child inherits this value, but not the thread.
+    process: u32,
 }
 
 /// A server that was passed to the supervisor.
@@ -67,11 +69,11 @@ pub(super) enum Trouble {
 }
 
 enum Order {
-    Start(Box<Launch>, oneshot::Sender<Result<Begun, Refused>>),
+    Start(Box<Launch>, oneshot::Sender<Result<Started, Refused>>),
     MakeSure(Trouble, oneshot::Sender<()>),
 }
 
-struct Begun {
+struct Started {
     control: UnixStream,
     pipes: Pipes,
     program: PathBuf,
@@ -146,7 +148,8 @@ impl SharedSupervisor {
         supervisors.retain(|(_, supervisor)| supervisor.strong_count() > 0);
         let existing = supervisors.iter().find_map(|(of, supervisor)| {
             let supervisor = supervisor.upgrade().filter(|_| of == command)?;
-            (!supervisor.is_over.load(Ordering::Acquire)).then_some(supervisor)
+            let is_over = supervisor.is_over.load(Ordering::Acquire);
+            (!is_over && supervisor.process == std::process::id()).then_some(supervisor)
         });
         if let Some(supervisor) = existing {
             return Ok(supervisor);
@@ -168,6 +171,7 @@ impl SharedSupervisor {
             command: command.clone(),
             orders,
             is_over,
+            process: std::process::id(),
         });
         supervisors.push((command.clone(), Arc::downgrade(&supervisor)));
         Ok(supervisor)
@@ -209,7 +213,7 @@ impl Keeper {
         self.finish(PATIENCE);
     }
 
-    fn start(&mut self, launch: Box<Launch>) -> Result<Begun, Refused> {
+    fn start(&mut self, launch: Box<Launch>) -> Result<Started, Refused> {
         let refused = |error: io::Error| Refused::Error(no_process(&error));
         let program = launch.find_program().map_err(Refused::Error)?;
         if let Supervisor::NotStarted = &self.supervisor {
@@ -260,7 +264,7 @@ impl Keeper {
                 _ => Err(Refused::Error(no_supervisor(&self.command, &error))),
             };
         }
-        Ok(Begun {
+        Ok(Started {
             control,
             pipes,
             program,

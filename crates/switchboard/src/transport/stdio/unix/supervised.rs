@@ -34,7 +34,7 @@ pub(super) async fn start(
     let to_finish = launch.to_finish;
     let handed = SharedSupervisor::hand_over(&command, launch).await?;
     let control = UnixStream::from_std(handed.control).map_err(|error| no_process(&error))?;
-    let shared = Arc::new(Kept {
+    let shared = Arc::new(Shared {
         control,
         supervisor: handed.supervisor,
         server: AtomicI32::new(0),
@@ -55,7 +55,7 @@ pub(super) async fn start(
 }
 
 /// The process of a server. Dropping it ends the process.
-pub(in crate::transport::stdio) struct Handle(Arc<Kept>);
+pub(in crate::transport::stdio) struct Handle(Arc<Shared>);
 
 impl Handle {
     /// The process id of the server; 0 before it runs.
@@ -112,7 +112,7 @@ impl Drop for Handle {
 }
 
 /// State shared by the task and the handle.
-struct Kept {
+struct Shared {
     /// Control socket of this server.
     control: UnixStream,
     /// Keeps the supervisor alive.
@@ -129,7 +129,7 @@ struct Kept {
 
 type Reply = oneshot::Sender<Result<(), TransportError>>;
 
-impl Kept {
+impl Shared {
     /// Processes the supervisor's reports until the server is gone.
     async fn keep(self: Arc<Self>, program: PathBuf, reply: Reply) {
         let mut exit = Exit::Unknown;

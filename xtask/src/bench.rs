@@ -7,9 +7,11 @@
 //! |---|---|
 //! | `data` | protocol, configuration, permissions and tool search: criterion's benchmarks, beside the crates, and a program |
 //! | `host` | calls, lists and start-up over stdio: clients as processes of their own |
+//! | `bindings` | the Python and Node packages, beside the official SDKs of their languages |
 //! | `cli` | the program itself, from start to end |
 //! | `poison` | poisoned definitions: how many are flagged, how many others are, and what that costs |
 
+mod bindings;
 mod cli;
 mod data;
 mod host;
@@ -56,6 +58,7 @@ enum Bound {
 const PARTS: &[(&str, Part)] = &[
     ("data", data::rows),
     ("host", host::rows),
+    ("bindings", bindings::rows),
     ("cli", cli::rows),
     ("poison", poison::rows),
 ];

@@ -68,6 +68,12 @@ pub(crate) fn install_model() -> Result<(), String> {
     )
 }
 
+/// Installs what the tests of the Python package need; gives the folder of the virtual environment's programs.
+pub(crate) fn install_python_package() -> Result<PathBuf, String> {
+    install_python("python", "the tools of the Python package", &[])?;
+    Ok(folder().join("python/venv/bin"))
+}
+
 fn install_pypi() -> Result<(), String> {
     install_python("pypi", "the servers and clients of PyPI", &[])
 }

@@ -8,6 +8,7 @@
 )]
 
 mod bench;
+mod bindings;
 mod ci;
 mod conformance;
 mod fuzz;
@@ -23,14 +24,15 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask COMMAND
 
-  test            install what the tests need, then run all tests
+  test [bindings] install what the tests need, then run all tests, or only those of the Python and Node packages
   ci              check formatting, lints, documentation and licences, then `test`
-  bench [data|host|cli|poison…] [ROUNDS]
+  bench [data|host|bindings|cli|poison…] [ROUNDS]
                   compare speed as ratios within one run; count flagged poisoned definitions
   fuzz [SECONDS]  run each fuzz target for that long (60)
   mutants [permissions|trust|pins|sandbox|auth|access…] [--again] [--wide]
                   mutate security-relevant code and run the tests that should catch it
   surface         public items that the documentation of each crate shows; fails if the host has too many
+  package         make the Python and Node packages in target/packages, and try them in empty environments
   interop         install third-party servers, clients and suites; `test` does so too
   model           test the agent with a small local model: one call and its result
   conformance [client|server|--client PROGRAM] [SCENARIO|REVISION…]
@@ -41,12 +43,14 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["test"] => test::test(),
+        ["test", "bindings"] => bindings::test(),
         ["ci"] => ci::ci(),
         ["bench", words @ ..] => bench::bench(words),
         ["fuzz"] => fuzz::fuzz(60),
         ["fuzz", seconds] => number(seconds).and_then(fuzz::fuzz),
         ["mutants", modules @ ..] => mutants::mutants(modules),
         ["surface"] => surface::surface(),
+        ["package"] => bindings::package(),
         ["interop"] => interop::install(),
         ["model"] => model::model(),
         ["conformance", words @ ..] => conformance::conformance(words),

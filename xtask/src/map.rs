@@ -49,9 +49,10 @@ mod tests {
     }
 
     /// The crates whose modules the map has to name.
-    const PRODUCT: [&str; 7] = [
+    const PRODUCT: [&str; 8] = [
         "switchboard",
         "switchboard-agent",
+        "switchboard-bindings",
         "switchboard-cli",
         "switchboard-config",
         "switchboard-protocol",

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use switchboard_test::skipped;
 
-use crate::interop;
 use crate::run::{command, is_installed, root, run_command};
+use crate::{bindings, interop};
 
 /// Where tests record skipped checks, relative to the root.
 const SKIPPED: &str = "target/skipped-checks";
@@ -42,7 +42,8 @@ fn run_all(skipped: &Path) -> Result<(), String> {
         ])?;
     }
     // nextest does not run doctests.
-    run(&["cargo", "test", "--workspace", "--doc"])
+    run(&["cargo", "test", "--workspace", "--doc"])?;
+    bindings::test()
 }
 
 fn clear(folder: &Path) -> Result<(), String> {

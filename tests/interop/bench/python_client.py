@@ -5,10 +5,12 @@ Prints one line of JSON with times in nanoseconds, as the other clients of this 
   sequential  CALLS calls, one after the other: the median
   concurrent  CALLS calls, 64 in flight, per call
   list        one list of all tools, and how many there were
+  memory      the peak of this process, in bytes
 """
 
 import json
 import os
+import resource
 import sys
 from statistics import median
 from time import perf_counter_ns as now
@@ -66,6 +68,7 @@ async def main(count: int, command: str, arguments: list[str]) -> None:
                 "concurrent": concurrent,
                 "list": listed,
                 "tools": len(tools),
+                "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             }
         )
     )

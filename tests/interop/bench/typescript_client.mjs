@@ -5,6 +5,7 @@
 //   sequential  CALLS calls, one after the other: the median
 //   concurrent  CALLS calls, 64 in flight, per call
 //   list        one list of all tools, and how many there were
+//   memory      the peak of this process, in bytes
 //
 // The packages lie in target/interop/npm/node_modules, so they are asked for by path: INTEROP_NODE_MODULES.
 
@@ -55,4 +56,5 @@ const { tools } = await client.listTools();
 const list = since(listing);
 
 await client.close();
-console.log(JSON.stringify({ client: "typescript", connect, sequential, concurrent, list, tools: tools.length }));
+const memory = process.resourceUsage().maxRSS * 1024;
+console.log(JSON.stringify({ client: "typescript", connect, sequential, concurrent, list, tools: tools.length, memory }));

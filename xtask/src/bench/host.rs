@@ -31,7 +31,7 @@ const FEW_CALLS: &str = "2000";
 /// Numbers of calls whose instructions are counted; the difference gives the cost per call.
 const COUNTED: [u32; 2] = [1000, 3000];
 
-const MEBIBYTE: f64 = 1024.0 * 1024.0;
+pub(super) const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
 /// Measurements by round, keyed by task, contestant and member of its report.
 type Samples = BTreeMap<(&'static str, &'static str, &'static str), Vec<f64>>;
@@ -223,7 +223,7 @@ fn script(contestant: &str, server: &str) -> Command {
 }
 
 /// Parses the one line of JSON that a client prints.
-fn report_of(mut command: Command) -> Result<Value, String> {
+pub(super) fn report_of(mut command: Command) -> Result<Value, String> {
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| format!("{command:?}: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout);

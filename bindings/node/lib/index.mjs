@@ -1,0 +1,27 @@
+import switchboard from './index.js';
+
+export const {
+  Agent,
+  CallResult,
+  CancelledError,
+  ClosedError,
+  ConnectionLostError,
+  DeniedError,
+  ForkedError,
+  Host,
+  InternalError,
+  InvalidArgumentsError,
+  InvalidConfigurationError,
+  InvalidServerError,
+  ModelError,
+  NeedsLoginError,
+  NotFoundError,
+  RefusedError,
+  Reply,
+  Session,
+  SwitchboardError,
+  TimedOutError,
+  Tool,
+  UnavailableError,
+  UnexpectedResultError,
+} = switchboard;

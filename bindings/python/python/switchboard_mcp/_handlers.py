@@ -1,0 +1,139 @@
+"""The functions that a program passes to a host: answers to questions, and tools."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import json
+import weakref
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias, TypedDict
+
+from switchboard_mcp._json import dumps
+from switchboard_mcp._native import Callbacks, Inbox, Question
+
+JsonObject: TypeAlias = "dict[str, Any]"
+
+
+class ApprovalOffer(TypedDict):
+    """What a call can be allowed until the program exits."""
+
+    name: str
+    words: str
+
+
+class ApprovalQuestion(TypedDict):
+    """A call that requires approval: as it will be sent, and as text to show."""
+
+    name: str
+    server: str | None
+    tool: str
+    arguments: Any
+    because: str
+    remark: str | None
+    text: str
+    offers: list[ApprovalOffer]
+
+
+#: `True` or `"once"` allows the call, `"session"` the first offer, `{"grant": index}` an offer; all else denies.
+ApprovalAnswer: TypeAlias = "bool | str | dict[str, int] | None"
+OnElicitation: TypeAlias = "Callable[[str, JsonObject], Mapping[str, Any] | Awaitable[Mapping[str, Any]]]"
+OnSampling: TypeAlias = "Callable[[str, JsonObject], Mapping[str, Any] | Awaitable[Mapping[str, Any]]]"
+OnRoots: TypeAlias = "Callable[[str], Mapping[str, Any] | list[str] | Awaitable[Mapping[str, Any] | list[str]]]"
+OnApproval: TypeAlias = "Callable[[ApprovalQuestion], ApprovalAnswer | Awaitable[ApprovalAnswer]]"
+
+#: Runs a plain function in another thread.
+RunPlain: TypeAlias = "Callable[[Callable[[], Any]], Awaitable[Any]]"
+
+_numbers = itertools.count()
+_by_number: weakref.WeakValueDictionary[int, Handlers] = weakref.WeakValueDictionary()
+
+
+def find(number: int) -> Handlers | None:
+    """The functions of a host that still exists."""
+    return _by_number.get(number)
+
+
+class Handlers:
+    """The functions of one host."""
+
+    def __init__(
+        self,
+        on_elicitation: OnElicitation | None,
+        on_sampling: OnSampling | None,
+        on_roots: OnRoots | None,
+        on_approval: OnApproval | None,
+    ) -> None:
+        questions: dict[str, Callable[..., Any] | None] = {
+            "elicitation": on_elicitation,
+            "sampling": on_sampling,
+            "roots": on_roots,
+            "approval": on_approval,
+        }
+        self.questions = {name: function for name, function in questions.items() if function is not None}
+        self.tools: dict[str, OwnTool] = {}
+        self.number = next(_numbers)
+        _by_number[self.number] = self
+
+    def callbacks(self, inbox: Inbox) -> Callbacks:
+        return Callbacks(self.number, inbox)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.questions and not self.tools
+
+    async def answer(self, is_tool: bool, question: Question, run_plain: RunPlain) -> None:
+        """Answers a question. The asker gets an exception as an error."""
+        try:
+            function = self._tool(question) if is_tool else self._question(question)
+            if function.is_async:
+                result = await function.call()
+            else:
+                result = await run_plain(function.call)
+                if inspect.isawaitable(result):
+                    result = await result
+            question.resolve(dumps(function.convert(result)))
+        except Exception as error:
+            question.reject(f"{type(error).__name__}: {error}")
+
+    def _tool(self, question: Question) -> _Call:
+        tool = self.tools[question.name]
+        arguments = tool.bind(json.loads(question.payload))
+        return _Call(lambda: tool.function(**arguments), is_async(tool.function))
+
+    def _question(self, question: Question) -> _Call:
+        function = self.questions[question.name]
+        payload = json.loads(question.payload)
+        if question.name == "approval":
+            return _Call(lambda: function(payload), is_async(function))
+        if question.name == "roots":
+            return _Call(lambda: function(payload["server"]), is_async(function), _roots)
+        return _Call(lambda: function(payload["server"], payload["params"]), is_async(function))
+
+
+class OwnTool:
+    """A tool that the program implements."""
+
+    def __init__(self, definition: JsonObject, function: Callable[..., Any], bind: Callable[[JsonObject], JsonObject]) -> None:
+        self.definition = definition
+        self.function = function
+        self.bind = bind
+
+
+class _Call:
+    def __init__(self, call: Callable[[], Any], is_async: bool, convert: Callable[[Any], Any] = lambda result: result) -> None:
+        self.call = call
+        self.is_async = is_async
+        self.convert = convert
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether a function, or an object that can be called, is asynchronous."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
+
+
+def _roots(answer: Any) -> Any:
+    """A list of addresses is a short form of the protocol's result."""
+    if isinstance(answer, list):
+        return {"roots": [{"uri": uri} for uri in answer]}  # pyright: ignore[reportUnknownVariableType]
+    return answer

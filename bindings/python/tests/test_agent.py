@@ -1,0 +1,218 @@
+"""The agent with a scripted model and the reference server for files."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from conftest import NODE, PACKAGES, RunProgram, filesystem
+from scripted import ScriptedModel, call
+
+from switchboard_mcp import (
+    Agent,
+    ApprovalQuestion,
+    AsyncAgent,
+    InvalidArgumentsError,
+    ModelError,
+    OperationCancelledError,
+    UnavailableError,
+)
+
+#: The program of a well-known agent's documentation, with this package's name.
+DOCUMENTED = """
+from switchboard_mcp import Agent
+
+agent = Agent.create("agent.hcl")
+session = agent.session(".")
+
+# stdio server
+tool_count = session.add_mcp_server(
+    "filesystem",
+    transport="stdio",
+    command="npx",
+    args=["-y", "@modelcontextprotocol/server-filesystem", "/tmp"],
+)
+print(f"Registered {tool_count} tools")
+
+result = session.send("List files in /tmp")
+print(result)
+"""
+
+
+AGENT = """
+default_model = "openai/scripted"
+
+providers {
+  name = "openai"
+}
+"""
+
+
+def allow(user: Path, tools: str) -> None:
+    """The user's configuration: a model may call these tools without approval."""
+    settings = user / ".config" / "switchboard"
+    settings.mkdir(parents=True)
+    (settings / "mcp.toml").write_text(f'[[permissions.rules]]\ntool = "{tools}"\naction = "allow"\n')
+
+
+def test_the_documented_program(user: Path, folder: Path, run_program: RunProgram) -> None:
+    allow(user, "mcp__filesystem__*")
+    (folder / "agent.hcl").write_text(AGENT)
+    # In place of npx, which would need a network: the same server.
+    npx = folder / "npx"
+    npx.write_text(f'#!/bin/sh\nexec {NODE} {PACKAGES}/server-filesystem/dist/index.js "$3"\n')
+    npx.chmod(0o755)
+    answers = (call("mcp__filesystem__list_directory", path="/tmp"), "There are files.")
+    with ScriptedModel(*answers) as model:
+        program = f"import os\nos.chdir({str(folder)!r})\n{DOCUMENTED}"
+        path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+        ended = run_program(program, PATH=path, **model.environment())
+    assert (ended.stdout, ended.stderr) == ("Registered 14 tools\nThere are files.\n", "")
+    assert ended.returncode == 0
+    sent = [message for message in model.requests[1]["messages"] if message["role"] == "tool"]
+    assert sent and "denied" not in str(sent)
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> ScriptedModel:
+    """Not started; its answers are set by the test."""
+    model = ScriptedModel()
+    for name, value in model.environment().items():
+        monkeypatch.setenv(name, value)
+    return model
+
+
+def test_send_stream_and_resume(user: Path, folder: Path, model: ScriptedModel) -> None:
+    allow(user, "mcp__files__*")
+    path = str(folder / "one.txt")
+    model.answers = [call("mcp__files__read_text_file", path=path), "It says first.", "Hello there.", "Still here."]
+    with model, Agent.create(folder) as agent:
+        session = agent.session(folder)
+        assert session.workspace == folder.resolve()
+        assert session.add_mcp_server("files", **filesystem(folder)) == 14
+        assert [status.name for status in agent.host.status()] == ["files"]
+
+        reply = session.send("What is in one.txt?")
+        assert str(reply) == reply.response == "It says first."
+        assert [(made.name, made.arguments, made.is_error) for made in reply.tool_calls] == [
+            ("mcp__files__read_text_file", {"path": path}, False)
+        ]
+        assert (reply.reason, reply.failed_servers, reply.session_id) == ("done", [], session.id)
+        assert reply.usage.total == 30
+
+        events = list(session.stream("Hello"))
+        assert "".join(event.text for event in events if event.type == "text") == "Hello there."
+        assert events[-1].type == "ended"
+        assert events[-1].response == "Hello there."
+        assert session.usage().total == 45
+        roles = [message["role"] for message in session.messages()]
+        assert (roles[0], roles[-1]) == ("user", "assistant")
+
+        stored = agent.sessions()
+        assert session.id in [known.id for known in stored]
+        resumed = agent.resume(session.id)
+        assert len(resumed.messages()) == len(roles)
+        assert resumed.send("And now?").response == "Still here."
+        assert agent.delete(session.id)
+        assert not agent.delete("missing")
+    agent.close()
+
+
+async def test_the_asynchronous_agent(user: Path, folder: Path, model: ScriptedModel) -> None:
+    allow(user, "mcp__local__double")
+    model.answers = [call("mcp__local__double", value=4), "It is 8.", "Hello there."]
+    with model:
+        async with await AsyncAgent.create(folder, instructions="Be brief.") as agent:
+
+            @agent.host.tool
+            async def double(value: int) -> int:
+                """Doubles a number."""
+                return value * 2
+
+            session = agent.session(folder)
+            reply = await session.send("What is twice 4?")
+            assert reply.response == "It is 8."
+            assert not reply.tool_calls[0].is_error
+            types = [event.type async for event in session.stream("Hello")]
+            assert (types[0], types[-1]) == ("started", "ended")
+            assert (await session.usage()).total == 45
+            assert len(await session.messages()) == 6
+            assert [stored.id for stored in await agent.sessions()] == [session.id]
+            assert (await agent.resume(session.id)).id == session.id
+            assert await agent.delete(session.id)
+    assert "Be brief." in str(model.requests[0]["messages"])
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_calls_that_require_approval(folder: Path, model: ScriptedModel, answer: bool) -> None:
+    questions: list[ApprovalQuestion] = []
+
+    def approve(question: ApprovalQuestion) -> bool:
+        questions.append(question)
+        return answer
+
+    path = str(folder / "new.txt")
+    model.answers = [call("mcp__files__write_file", path=path, content="new"), "Done."]
+    with model, Agent.create(folder, on_approval=approve) as agent:
+        session = agent.session(folder)
+        session.add_mcp_server("files", **filesystem(folder))
+        reply = session.send("Write new.txt")
+    assert [question["tool"] for question in questions] == ["write_file"]
+    assert reply.tool_calls[0].is_error is not answer
+    assert (folder / "new.txt").exists() is answer
+
+
+def test_a_turn_is_interrupted_from_another_thread(folder: Path, model: ScriptedModel) -> None:
+    model.answers = ["never sent", "second"]
+    model.gate.clear()
+    with model, Agent.create(folder) as agent:
+        session = agent.session(folder)
+
+        def interrupt() -> None:
+            model.asked.wait(30)
+            session.interrupt()
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(OperationCancelledError):
+            session.send("Hello")
+        thread.join()
+
+
+async def test_a_cancelled_task_interrupts_its_turn(folder: Path, model: ScriptedModel) -> None:
+    model.answers = ["never seen"]
+    model.gate.clear()
+    with model:
+        async with await AsyncAgent.create(folder) as agent:
+            turn = asyncio.create_task(agent.session(folder).send("Hello"))
+            await asyncio.to_thread(model.asked.wait, 30)
+            turn.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await turn
+
+
+def test_budgets(folder: Path, model: ScriptedModel) -> None:
+    model.answers = [call("mcp__files__list_allowed_directories")] * 3
+    with model, Agent.create(folder, max_requests=2) as agent:
+        session = agent.session(folder)
+        session.add_mcp_server("files", **filesystem(folder))
+        assert session.send("Go on").reason == "turn_budget"
+
+
+def test_what_cannot_be_created(folder: Path, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidArgumentsError) as caught:
+        Agent.create(folder / "missing.hcl")
+    assert caught.value.hint
+    with model, Agent.create(folder) as agent:
+        with pytest.raises(InvalidArgumentsError):
+            agent.session(folder / "missing")
+        with pytest.raises(UnavailableError) as failed:
+            agent.session(folder).add_mcp_server("bad", command="no-such-program-here")
+        assert (failed.value.server, failed.value.step) == ("bad", "connecting")
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(ModelError):
+        Agent.create(folder)

@@ -1,0 +1,277 @@
+//! The thread that runs all futures, and operations on it.
+//!
+//! One thread, as in the program: a host mostly waits. The thread lives as long as the process, because servers end
+//! with the thread that started their supervisor. A forked child has no such thread. New hosts in the child get one of
+//! their own; a host of the parent is refused there.
+
+use std::fmt;
+use std::future::pending;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+
+use crate::failure::Failure;
+
+/// The name of the thread, as in debuggers.
+const THREAD: &str = "switchboard";
+
+/// The runtime of this process. Replaced in a forked child.
+static RUNTIME: Mutex<Option<Runtime>> = Mutex::new(None);
+
+/// Runs futures. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Runtime {
+    handle: Handle,
+    /// The process whose thread it is.
+    process: u32,
+}
+
+impl Runtime {
+    /// The runtime of this process, started on first use.
+    ///
+    /// # Errors
+    ///
+    /// If the thread cannot be started.
+    pub fn current() -> Result<Self, Failure> {
+        let mut runtime = lock(&RUNTIME);
+        match &*runtime {
+            Some(running) if running.is_here() => Ok(running.clone()),
+            _ => {
+                let started = Self::start()?;
+                *runtime = Some(started.clone());
+                Ok(started)
+            }
+        }
+    }
+
+    fn start() -> Result<Self, Failure> {
+        let failed = |error: std::io::Error| Failure::internal(format!("cannot start: {error}"));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let handle = runtime.handle().clone();
+        std::thread::Builder::new()
+            .name(THREAD.to_owned())
+            .spawn(move || runtime.block_on(pending::<()>()))
+            .map_err(failed)?;
+        Ok(Self {
+            handle,
+            process: std::process::id(),
+        })
+    }
+
+    /// Fails in a forked child, where the thread does not exist.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        if self.is_here() {
+            Ok(())
+        } else {
+            Err(Failure::forked())
+        }
+    }
+
+    fn is_here(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    /// Enters the runtime, for constructors that need one.
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Starts an operation. In a forked child it fails at once.
+    pub fn start_operation<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = Result<T, Failure>> + Send + 'static,
+    ) -> Operation<T> {
+        if let Err(failure) = self.check() {
+            return Operation::failed(failure);
+        }
+        let operation = Operation::new();
+        let shared = Arc::clone(&operation.0);
+        let task = self.handle.spawn(async move {
+            let outcome = AssertUnwindSafe(future).catch_unwind().await;
+            let panicked = |_| {
+                Err(Failure::internal(
+                    "a bug in Switchboard: it panicked".to_owned(),
+                ))
+            };
+            shared.finish(outcome.unwrap_or_else(panicked));
+        });
+        // Set before anybody else has the operation.
+        let _ = operation.0.task.set(task.abort_handle());
+        operation
+    }
+
+    /// Runs something on the thread, without a result.
+    pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
+        if self.is_here() {
+            self.handle.spawn(future);
+        }
+    }
+}
+
+/// Work on the runtime's thread, with a result to take. Dropping it does not cancel the work. Cheap to clone.
+pub struct Operation<T>(Arc<Shared<T>>);
+
+struct Shared<T> {
+    state: Mutex<State<T>>,
+    ended: Condvar,
+    task: OnceLock<AbortHandle>,
+}
+
+enum State<T> {
+    Running(Option<Notify>),
+    Ended(Result<T, Failure>),
+    Taken,
+}
+
+type Notify = Box<dyn FnOnce() + Send>;
+
+impl<T> Operation<T> {
+    fn new() -> Self {
+        Self(Arc::new(Shared {
+            state: Mutex::new(State::Running(None)),
+            ended: Condvar::new(),
+            task: OnceLock::new(),
+        }))
+    }
+
+    /// An operation that has failed.
+    pub(crate) fn failed(failure: Failure) -> Self {
+        let operation = Self::new();
+        operation.0.finish(Err(failure));
+        operation
+    }
+
+    /// Calls a function when the operation has ended: at once, or later on the runtime's thread. It must not block. A
+    /// second function replaces the first.
+    pub fn on_end(&self, notify: impl FnOnce() + Send + 'static) {
+        {
+            let mut state = lock(&self.0.state);
+            if let State::Running(slot) = &mut *state {
+                *slot = Some(Box::new(notify));
+                return;
+            }
+        }
+        notify();
+    }
+
+    /// The result, once; `None` before the end and after the first time.
+    pub fn take(&self) -> Option<Result<T, Failure>> {
+        let mut state = lock(&self.0.state);
+        if matches!(*state, State::Running(_)) {
+            return None;
+        }
+        match std::mem::replace(&mut *state, State::Taken) {
+            State::Ended(outcome) => Some(outcome),
+            State::Running(_) | State::Taken => None,
+        }
+    }
+
+    /// Blocks this thread until the operation has ended, at most for this time. Returns whether it has ended.
+    pub fn wait(&self, at_most: Duration) -> bool {
+        let state = lock(&self.0.state);
+        let is_running = |state: &mut State<T>| matches!(state, State::Running(_));
+        let waited = self.0.ended.wait_timeout_while(state, at_most, is_running);
+        let (_state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        !timeout.timed_out()
+    }
+
+    /// Cancels the work: a call is cancelled at its server. Does nothing after the end.
+    pub fn cancel(&self) {
+        if let Some(task) = self.0.task.get() {
+            task.abort();
+        }
+        self.0.finish(Err(Failure::cancelled()));
+    }
+}
+
+impl<T> Shared<T> {
+    /// Ends the operation, unless it has ended.
+    fn finish(&self, outcome: Result<T, Failure>) {
+        let notify = {
+            let mut state = lock(&self.state);
+            let State::Running(notify) = &mut *state else {
+                return;
+            };
+            let notify = notify.take();
+            *state = State::Ended(outcome);
+            notify
+        };
+        self.ended.notify_all();
+        if let Some(notify) = notify {
+            notify();
+        }
+    }
+}
+
+impl<T> Clone for Operation<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> fmt::Debug for Operation<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Operation").finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn an_operation_is_waited_for_and_taken_once() {
+        let runtime = Runtime::current().unwrap();
+        let operation = runtime.start_operation(async { Ok(7) });
+        assert!(operation.wait(Duration::from_secs(10)));
+        assert_eq!(operation.take().unwrap().unwrap(), 7);
+        assert!(operation.take().is_none());
+    }
+
+    #[test]
+    fn a_cancelled_operation_ends_at_once_and_drops_its_future() {
+        let runtime = Runtime::current().unwrap();
+        let (dropped, seen) = mpsc::channel();
+        let guard = Guard(dropped);
+        let operation = runtime.start_operation(async move {
+            let _guard = guard;
+            pending::<Result<(), Failure>>().await
+        });
+        let (ended, told) = mpsc::channel();
+        operation.on_end(move || ended.send(()).unwrap());
+        operation.cancel();
+        told.recv_timeout(Duration::from_secs(10)).unwrap();
+        assert_eq!(operation.take().unwrap().unwrap_err().code, "cancelled");
+        seen.recv_timeout(Duration::from_secs(10)).unwrap();
+    }
+
+    #[test]
+    fn a_panic_is_a_failure() {
+        let runtime = Runtime::current().unwrap();
+        let nothing: Vec<u8> = Vec::new();
+        let operation = runtime.start_operation(async move { Ok(nothing[0]) });
+        assert!(operation.wait(Duration::from_secs(10)));
+        assert_eq!(operation.take().unwrap().unwrap_err().code, "internal");
+    }
+
+    struct Guard(mpsc::Sender<()>);
+
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            let _ = self.0.send(());
+        }
+    }
+}

@@ -99,7 +99,7 @@ pub(crate) fn mutants(words: &[&str]) -> Result<(), String> {
         .find(|option| !matches!(**option, "--again" | "--wide" | "--quick"))
     {
         return Err(format!(
-            "there is no option {other}; there are --again, --quick and --wide"
+            "unknown option {other}; expected --again, --quick or --wide"
         ));
     }
     let chosen = choose(&names)?;

@@ -14,8 +14,7 @@ const onApproval = () => true;
 
 test('the program of the A3S document works, with this package', async (context) => {
   const project = projectFolder();
-  const rules = 'permissions {\n  rules = [{ tool = "mcp__filesystem", action = "allow" }]\n}\n';
-  writeFileSync(path.join(project, 'agent.hcl'), rules);
+  writeFileSync(path.join(project, 'agent.hcl'), 'default_model = "openai/scripted"\n');
   const remote = await remoteServer(context);
   const model = await scriptedModel(
     { calls: [{ name: 'mcp__filesystem__list_allowed_directories', args: {} }] },

@@ -58,8 +58,7 @@ def allow(user: Path, tools: str) -> None:
     (settings / "mcp.toml").write_text(f'[[permissions.rules]]\ntool = "{tools}"\naction = "allow"\n')
 
 
-def test_the_documented_program(user: Path, folder: Path, run_program: RunProgram) -> None:
-    allow(user, "mcp__filesystem__*")
+def test_the_documented_program(folder: Path, run_program: RunProgram) -> None:
     (folder / "agent.hcl").write_text(AGENT)
     # In place of npx, which would need a network: the same server.
     npx = folder / "npx"
@@ -85,8 +84,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> ScriptedModel:
     return model
 
 
-def test_send_stream_and_resume(user: Path, folder: Path, model: ScriptedModel) -> None:
-    allow(user, "mcp__files__*")
+def test_send_stream_and_resume(folder: Path, model: ScriptedModel) -> None:
     path = str(folder / "one.txt")
     model.answers = [call("mcp__files__read_text_file", path=path), "It says first.", "Hello there.", "Still here."]
     with model, Agent.create(folder) as agent:
@@ -163,6 +161,23 @@ def test_calls_that_require_approval(folder: Path, model: ScriptedModel, answer:
     assert [question["tool"] for question in questions] == ["write_file"]
     assert reply.tool_calls[0].is_error is not answer
     assert (folder / "new.txt").exists() is answer
+
+
+@pytest.mark.parametrize(
+    ("tool", "is_trusted", "is_allowed"),
+    [("list_directory", True, True), ("create_directory", True, False), ("list_directory", False, False)],
+)
+def test_without_a_callback_only_what_a_trusted_server_declares_read_only(
+    folder: Path, model: ScriptedModel, tool: str, is_trusted: bool, is_allowed: bool
+) -> None:
+    path = str(folder / "made") if tool == "create_directory" else str(folder)
+    model.answers = [call(f"mcp__files__{tool}", path=path), "Done."]
+    with model, Agent.create(folder) as agent:
+        session = agent.session(folder)
+        session.add_mcp_server("files", **filesystem(folder), trust_annotations=is_trusted)
+        reply = session.send("Go on")
+    assert reply.tool_calls[0].is_error is not is_allowed
+    assert not (folder / "made").exists()
 
 
 def test_a_turn_is_interrupted_from_another_thread(folder: Path, model: ScriptedModel) -> None:

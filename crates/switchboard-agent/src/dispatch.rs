@@ -69,8 +69,7 @@ impl AgentContext {
                 arguments,
             };
         }
-        let host = &self.options.host;
-        let catalog = host.catalog();
+        let catalog = self.options.host.catalog();
         let found = catalog.find(&name).ok();
         let found = found.filter(|tool| self.calls.subset.has(tool.exposed().as_str()));
         if let Some(tool) = found {
@@ -78,7 +77,7 @@ impl AgentContext {
                 name: tool.exposed().as_str().to_owned(),
                 reference: Some(tool.reference().clone()),
                 is_built_in: false,
-                is_read_only: arguments.is_err() || host.is_read_only(tool),
+                is_read_only: arguments.is_err() || tool.is_read_only(),
                 arguments,
             };
         }

@@ -9,8 +9,7 @@ use std::task::{Context, Poll};
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::{BoxStream, Stream, StreamExt as _};
 use ring::rand::{SecureRandom as _, SystemRandom};
-use switchboard::ServerError;
-use switchboard::internal::spec::ServerSpec;
+use switchboard::{Server, ServerError};
 use switchboard_store::StoreError;
 use tokio::sync::{Mutex, mpsc};
 
@@ -129,9 +128,10 @@ impl Session {
         running.boxed()
     }
 
-    /// Adds a server to the host and returns the number of its tools, available from the next turn on.
-    pub async fn add_mcp_server(&self, spec: ServerSpec) -> Result<usize, ServerError> {
-        self.context.options.host.add_server(spec).await
+    /// Adds a server to the host and returns the number of its tools, available from the next turn on. The model may
+    /// call those that the server declares read-only; the others need a rule or an approval.
+    pub async fn add_mcp_server(&self, server: Server) -> Result<usize, switchboard::Error> {
+        self.context.options.host.add(server).await
     }
 
     /// Switches the model, from the next turn on.

@@ -102,7 +102,7 @@ impl Runtime {
             };
             shared.finish(outcome.unwrap_or_else(panicked));
         });
-        // Set before anybody else has the operation.
+        // Set before another thread can have the operation.
         let _ = operation.0.task.set(task.abort_handle());
         operation
     }

@@ -87,6 +87,12 @@ impl Servers {
             && (self.is_embedded_only() || self.config.server(name).is_some_and(is_own))
     }
 
+    /// Whether what the tools of that server declare about themselves is used for permissions.
+    pub(crate) fn trusts_annotations(&self, name: &str) -> bool {
+        let is_trusted = |server: &Server| server.effective().trust_annotations == Some(true);
+        self.is_embedded(name) || self.config.server(name).is_some_and(is_trusted)
+    }
+
     pub(crate) fn has(&self, name: &str) -> bool {
         self.config.server(name).is_some() || (self.is_embedded_only() && name == workspace::NAME)
     }
@@ -167,8 +173,9 @@ impl Servers {
                 let connector = Arc::new(InProcessConnector::new(embedded));
                 let key = embedded_key(context);
                 let mut spec = ServerSpec::new(workspace::NAME, connector, key);
-                // Its tools change only with this program, so they are not pinned.
-                spec.rules = ToolRules::default().with_settings(&self.config.settings);
+                // Its tools are part of this program: they are not pinned, and what they declare is true.
+                let rules = ToolRules::default().trusting_annotations();
+                spec.rules = rules.with_settings(&self.config.settings);
                 vec![spec].into()
             }
             // The folder existed at startup.

@@ -12,7 +12,6 @@ use std::time::Duration;
 use switchboard::internal::audit::{Audit, AuditSettings};
 use switchboard::internal::auth::interactive::logins::Logins;
 use switchboard::internal::places::{SPILL_FOLDER, STORE_FILE};
-use switchboard::internal::workspace;
 use switchboard::permissions::{Engine, PermissionGate, Policy};
 use switchboard::status::{ServerState, ServerStatus};
 use switchboard::{ClientHandler, Gate, Host, HostOptions, HostSettings, ServerName};
@@ -366,14 +365,8 @@ pub(crate) fn engine(servers: &Servers, context: &Context, policy: Policy) -> En
     let policy = policy.with_settings(&servers.config.settings);
     let engine =
         Engine::new(&servers.config, &context.folders(), policy).open_folder(spill_folder(context));
-    let engine = if servers.lacks_bash_sandbox() {
+    if servers.lacks_bash_sandbox() {
         engine.asking_before_commands()
-    } else {
-        engine
-    };
-    if servers.is_embedded(workspace::NAME) {
-        // The embedded server's annotations are part of this program.
-        engine.trusting(workspace::NAME)
     } else {
         engine
     }

@@ -150,7 +150,8 @@ impl HostBuilder {
     }
 
     /// Adds servers in the form of `.mcp.json`: a JSON object of entries by name, alone or under `mcpServers`. They need
-    /// no approval.
+    /// no approval, and what they declare about their tools is trusted, unless an entry sets `trust_annotations` to
+    /// `false`.
     #[must_use]
     pub fn servers(mut self, json: impl Into<String>) -> Self {
         self.servers = Some(json.into());
@@ -231,11 +232,15 @@ impl HostBuilder {
             further: self.servers.map(entries).into_iter().collect(),
             ..Inputs::default()
         };
-        let config = match &self.folder {
+        let mut config = match &self.folder {
             Some(_) => Config::load(&inputs, &Disk),
             None => Config::load(&inputs, &NamedFiles(&named_files)),
         };
         check_given(&config.diagnostics, &named_files)?;
+        let mut servers = config.servers.iter_mut();
+        while let Some(server) = servers.find(|server| server.origin.path() == Path::new(ENTRIES)) {
+            server.trust_annotations_by_default();
+        }
         Ok(Resolved {
             config,
             folders,
@@ -415,7 +420,7 @@ fn entries(json: String) -> Source {
     detached_source(Scope::Local, ENTRIES, Format::Json, json)
 }
 
-/// Fails if something that the program passed itself is invalid: a program can act on an error, but nobody may ever
+/// Fails if something that the program passed itself is invalid: a program acts on an error, but may never
 /// look at the status of a server.
 fn check_given(diagnostics: &[Diagnostic], files: &[PathBuf]) -> Result<(), Error> {
     let is_given = |diagnostic: &&Diagnostic| {

@@ -169,7 +169,6 @@ impl Connectors {
                 policy: Policy::of(entry.sandbox, self.folder.clone()),
                 folder: self.folder.clone(),
             },
-            trust_annotations: entry.trust_annotations.unwrap_or_default(),
             roots: Roots::of(entry, &self.folder, &self.cwd(entry)),
             ..ServerSpec::new(name, connector, key)
         }

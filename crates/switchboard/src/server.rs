@@ -151,6 +151,14 @@ impl Server {
         self
     }
 
+    /// Sets whether what the server declares about its tools counts for permissions: an agent may then call read-only
+    /// tools without approval. Defaults to true, since the program's author chose the server.
+    #[must_use]
+    pub const fn trust_annotations(mut self, is_trusted: bool) -> Self {
+        self.entry.trust_annotations = Some(is_trusted);
+        self
+    }
+
     /// Connects on first use instead of at once.
     #[must_use]
     pub const fn lazy(mut self) -> Self {
@@ -170,7 +178,11 @@ impl Server {
     }
 
     /// Converts it to the host's internal form.
-    pub(crate) fn into_spec(self, connectors: &Connectors) -> Result<ServerSpec, ConnectorError> {
+    pub(crate) fn into_spec(
+        mut self,
+        connectors: &Connectors,
+    ) -> Result<ServerSpec, ConnectorError> {
+        self.entry.trust_annotations.get_or_insert(true);
         let settings = Settings::default();
         let spec = match self.connector {
             None => connectors.of_entry(&self.name, &self.entry, &settings)?,

@@ -44,12 +44,10 @@ pub struct ServerSpec {
     pub tool_max: Duration,
     /// The maximum time without progress, by tool.
     pub tool_timeouts: Vec<(String, Duration)>,
-    /// The rules that select and rename its tools.
+    /// Which of its tools are offered, pinned, and trusted in what they declare.
     pub rules: ToolRules,
     /// The sandbox state announced to the server, if it supports that. Changes are announced, too.
     pub sandbox: SandboxState,
-    /// Whether its annotations are trusted for permissions.
-    pub trust_annotations: bool,
     /// The folders announced as its roots.
     pub roots: Roots,
     /// Masks its secrets in errors and log lines.
@@ -94,7 +92,6 @@ impl ServerSpec {
             tool_timeouts: Vec::new(),
             rules: ToolRules::of(&ServerEntry::default()),
             sandbox: SandboxState::default(),
-            trust_annotations: false,
             roots: Roots::OfHandler,
             redactor: Redactor::default(),
         }

@@ -18,7 +18,7 @@ use switchboard::service::{
     Changes, Features, Reply as Answered, RequestContext, Service, error_result, text_result,
     unknown_tool,
 };
-use switchboard::{Host, HostOptions};
+use switchboard::{Host, HostOptions, Server};
 use switchboard_agent::message::{Content, Message, Part, Role, ToolCall, ToolResult};
 use switchboard_agent::provider::{
     Chunk, Model, ModelReply, Provider, ProviderError, ProviderErrorKind, Request, Stop, Usage,
@@ -420,11 +420,19 @@ pub(crate) fn spec(name: &str, service: &Arc<Bench>) -> ServerSpec {
         Arc::new(connector),
         ConnectionKey::of(&[name.as_bytes()]),
     );
-    spec.trust_annotations = true;
+    spec.rules = spec.rules.trusting_annotations();
     spec
 }
 
-/// A host with a permission gate that allows everything and trusts the annotations of `bench`.
+/// The same server, as a program describes it.
+pub(crate) fn server(name: &str, service: &Arc<Bench>) -> Server {
+    Server::over(
+        name,
+        InProcessConnector::new(Arc::clone(service) as Arc<dyn Service>),
+    )
+}
+
+/// A host with a permission gate that allows everything.
 pub(crate) fn supervised_host() -> Host {
     host_of(Desired::default())
 }
@@ -437,7 +445,7 @@ pub(crate) fn host_of(desired: Desired) -> Host {
         unattended: Permission::Allow,
         typed: false,
     };
-    let engine = Engine::without_rules(policy).trusting("bench");
+    let engine = Engine::without_rules(policy);
     host_with(engine, desired)
 }
 

@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 use switchboard::internal::audit::{Audit, AuditSettings, LOG};
+use switchboard::internal::desired::Desired;
 use switchboard::permissions::{Engine, PermissionGate, Policy};
 use switchboard::{Host, HostOptions};
 use switchboard_agent::message::{Message, Part, Role};
-use switchboard_agent::provider::{ProviderErrorKind, Stop};
+use switchboard_agent::provider::{Provider, ProviderErrorKind, Stop};
 use switchboard_agent::{Agent, AgentOptions, EndReason, SessionError};
 use switchboard_store::{LogQuery, MemoryStore, Store as _};
 
@@ -383,4 +384,36 @@ async fn pictures_reach_models_that_see_and_are_told_to_those_that_do_not() {
     check(true, "a dot\n<image/png>").await;
     let note = "a dot\n[a picture (image/png) is left out: this model cannot see pictures]";
     check(false, note).await;
+}
+
+#[tokio::test]
+async fn a_server_that_the_program_adds_is_trusted_in_what_it_declares() {
+    // (the tool, whether the program trusts the server's annotations, whether the call is made)
+    let cases = [
+        ("look", None, true),
+        ("look", Some(true), true),
+        ("look", Some(false), false),
+        ("echo", None, false),
+    ];
+    for (tool, trusted, is_made) in cases {
+        let part = call("a", &format!("mcp__bench__{tool}"), json!({}));
+        let provider = Scripted::new([calls(vec![part]), says("I see.")]);
+        // There is no approver.
+        let host = host_with(Engine::without_rules(Policy::agent()), Desired::default());
+        let options = AgentOptions::new(host, Arc::clone(&provider) as Arc<dyn Provider>);
+        let session = Agent::new(options).session(workspace());
+        let bench = Arc::new(Bench::new());
+        let mut added = server("bench", &bench);
+        if let Some(trusted) = trusted {
+            added = added.trust_annotations(trusted);
+        }
+        assert_eq!(session.add_mcp_server(added).await.expect("it connects"), 5);
+        let reply = session.send("go").await.expect("a reply");
+        assert_eq!(reply.tool_calls[0].is_error, !is_made, "{tool} {trusted:?}");
+        assert_eq!(
+            bench.called().len(),
+            usize::from(is_made),
+            "{tool} {trusted:?}"
+        );
+    }
 }

@@ -220,7 +220,7 @@ async fn a_search_that_begins_in_mid_session_stands_where_it_began() {
     let session = agent.session(workspace());
     session.send("hello").await.expect("a reply");
     let many = Arc::new(Bench::with(tools_of(100, 450)));
-    let added = session.add_mcp_server(spec("many", &many)).await;
+    let added = session.add_mcp_server(server("many", &many)).await;
     assert_eq!(added.expect("it connects"), 100);
     session.send("and now?").await.expect("a reply");
     let asked = provider.asked();
@@ -372,7 +372,7 @@ async fn over_thirty_turns_requests_begin_like_the_one_before() {
 }
 
 async fn add(session: &Session, name: &str, bench: &Arc<Bench>) {
-    let tools = session.add_mcp_server(spec(name, bench)).await;
+    let tools = session.add_mcp_server(server(name, bench)).await;
     assert_eq!(tools.expect("it connects"), 2);
 }
 

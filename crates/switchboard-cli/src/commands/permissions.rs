@@ -88,7 +88,9 @@ fn explain(tool: &str, arguments: Option<&str>, servers: &Servers, context: &Con
     let typed = session::engine(servers, context, Policy::typed());
     let typed = typed.decide(&subject, arguments.as_deref()).permission;
     let may_be_read_only = matches!(explanation.decision.grounds.because, Because::Default)
-        && subject.server.is_some_and(|server| engine.trusts(server));
+        && subject
+            .server
+            .is_some_and(|server| servers.trusts_annotations(server));
     show(&named, &explanation, typed, context)?;
     if may_be_read_only {
         context

@@ -37,6 +37,15 @@ impl Server {
         self.expanded.as_deref().unwrap_or(&self.entry)
     }
 
+    /// Trusts what the server declares about its tools, unless the entry says otherwise: for an entry that the
+    /// program's author wrote.
+    pub fn trust_annotations_by_default(&mut self) {
+        let stated = [Some(&mut self.entry), self.expanded.as_deref_mut()];
+        for entry in stated.into_iter().flatten() {
+            entry.trust_annotations.get_or_insert(true);
+        }
+    }
+
     /// `None` if the entry states neither a program nor a URL.
     pub fn transport(&self) -> Option<Transport> {
         self.effective().effective_transport()

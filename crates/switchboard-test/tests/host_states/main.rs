@@ -408,7 +408,9 @@ async fn a_call_is_retried_only_if_it_had_no_effect() {
     ] {
         let (lab, host) = (Lab::new(), host(HostSettings::default()));
         let mut wanted = lab.spec("lab");
-        wanted.trust_annotations = trusted;
+        if trusted {
+            wanted.rules = wanted.rules.trusting_annotations();
+        }
         host.add_server(wanted).await.unwrap();
         let cutting = async {
             lab.service.called.notified().await;

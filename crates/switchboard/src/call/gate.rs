@@ -49,12 +49,6 @@ pub trait Gate: Send + Sync + 'static {
         Arc::default()
     }
 
-    /// Whether the server's annotations of its own tools are trusted.
-    fn trusts(&self, server: &str) -> bool {
-        let _ = server;
-        false
-    }
-
     /// Whether the gate permits everything, so that calls can skip it.
     fn is_open(&self) -> bool {
         false

@@ -28,7 +28,7 @@ use switchboard_protocol::types::tool::CallToolResult;
 use switchboard_protocol::{Era, ErrorCode, Method};
 use tokio::time::Instant;
 
-use crate::catalog::{Catalog, CatalogTool, LiveAnnotations, LookupError, exposed};
+use crate::catalog::{Catalog, CatalogTool, LookupError, TrustedAnnotations, exposed};
 use crate::events::{CallResult, Event};
 use crate::host::{Host, RECONNECT_PATIENCE, ServerError, waits_for_first_use};
 use crate::json::SharedJson;
@@ -296,14 +296,6 @@ impl Host {
             witness.end(&outcome, elapsed);
         }
         outcome
-    }
-
-    /// Whether a trusted server marks its tool as read-only.
-    #[doc(hidden)]
-    pub fn is_read_only(&self, tool: &CatalogTool) -> bool {
-        let hints = tool.live_annotations();
-        let server = tool.reference().server.as_str();
-        hints.is_some_and(LiveAnnotations::is_read_only) && self.options().gate.trusts(server)
     }
 
     /// Whether a gate decides on calls. Without one, every call is permitted.
@@ -590,9 +582,10 @@ impl Sending<'_> {
             live.lists.changed(ListKind::Tools);
             return self.host.refreshed(server).await;
         }
-        let harmless = self.tool.live_annotations().is_some_and(|hints| {
-            live.spec.trust_annotations && (hints.is_read_only() || hints.is_idempotent())
-        });
+        let harmless = self
+            .tool
+            .trusted_annotations()
+            .is_some_and(TrustedAnnotations::is_idempotent);
         let is_open = !matches!(error, RequestError::NotSent(error) if error.kind == TransportErrorKind::Closed);
         if error.session_expired() {
             report(Trouble::SessionExpired).await;

@@ -44,4 +44,4 @@ pub use snapshot::{Catalog, CatalogServer, LookupError};
 pub use suspicion::{Flag, Rule};
 pub use text::Tokens;
 pub(crate) use tool::field;
-pub use tool::{CatalogTool, Hints, LiveAnnotations, ModelTool};
+pub use tool::{CatalogTool, Hints, ModelTool, TrustedAnnotations};

@@ -248,6 +248,7 @@ impl<'r> ToolReader<'r> {
             description_limit: limit,
             hints: head.annotations.map(Hints::read).unwrap_or_default(),
             provenance: self.provenance,
+            trusts_annotations: self.rules.trusts_annotations(),
         })
     }
 

@@ -12,13 +12,14 @@ use switchboard_config::settings::{Setting, Settings};
 use super::server::SetAsideReason;
 use super::text::DescriptionLimit;
 
-/// Compiled filters of one server entry. The default offers every tool and pins none.
+/// What one server entry says about its tools. The default offers every tool, pins none, and trusts no annotations.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolRules {
     enabled: Option<Patterns>,
     disabled: Patterns,
     hidden: HashSet<String>,
     pins: bool,
+    trusts_annotations: bool,
     description_limit: DescriptionLimit,
 }
 
@@ -31,16 +32,28 @@ impl ToolRules {
             .filter(|(_, tool)| tool.hidden == Some(true))
             .map(|(name, _)| name.clone())
             .collect();
+        // Tools of this program change with its version, so they are not pinned by default; what they declare is true.
+        let is_own = entry.effective_transport() == Some(Transport::Sdk);
         Self {
             enabled: (!entry.enabled_tools.is_empty()).then(|| Patterns::new(&entry.enabled_tools)),
             disabled: Patterns::new(&entry.disabled_tools),
             hidden,
-            // Tools of this program change with its version, so they are not pinned by default.
-            pins: entry
-                .pin
-                .unwrap_or(entry.effective_transport() != Some(Transport::Sdk)),
+            pins: entry.pin.unwrap_or(!is_own),
+            trusts_annotations: entry.trust_annotations.unwrap_or(is_own),
             description_limit: DescriptionLimit::default(),
         }
+    }
+
+    /// Trusts the server's annotations of its tools, as `trust_annotations` in its entry does.
+    #[must_use]
+    pub fn trusting_annotations(mut self) -> Self {
+        self.trusts_annotations = true;
+        self
+    }
+
+    /// Whether the server's annotations of its tools may be used for decisions.
+    pub(super) fn trusts_annotations(&self) -> bool {
+        self.trusts_annotations
     }
 
     /// Applies the global settings.

@@ -34,6 +34,7 @@ pub struct CatalogTool {
     pub(super) description_limit: DescriptionLimit,
     pub(super) hints: Hints,
     pub(super) provenance: Provenance,
+    pub(super) trusts_annotations: bool,
     pub(super) title_withheld: bool,
     pub(super) may_claim: bool,
 }
@@ -77,11 +78,12 @@ pub struct Hints {
     pub open_world: Option<bool>,
 }
 
-/// Hints sent by a connected server in this process. Only these may be used for decisions.
+/// Hints sent by a connected server in this process, whose entry says `trust_annotations`. Only these may be used for
+/// decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LiveAnnotations(Hints);
+pub struct TrustedAnnotations(Hints);
 
-impl LiveAnnotations {
+impl TrustedAnnotations {
     /// Whether the tool has no side effects. Defaults to false.
     pub fn is_read_only(self) -> bool {
         self.0.read_only == Some(true)
@@ -195,17 +197,24 @@ impl CatalogTool {
         Tokens(u64::from(self.tokens))
     }
 
-    /// Hints as stated by the server, for display. Decisions use [`live_annotations`](Self::live_annotations).
+    /// Hints as stated by the server, for display. Decisions use [`trusted_annotations`](Self::trusted_annotations).
     pub fn hints(&self) -> Hints {
         self.hints
     }
 
-    /// Hints of a connected server; `None` for a definition from the disk cache.
-    pub fn live_annotations(&self) -> Option<LiveAnnotations> {
+    /// Hints that may be used for decisions; `None` for a definition from the disk cache, and for a server whose
+    /// annotations are not trusted.
+    pub fn trusted_annotations(&self) -> Option<TrustedAnnotations> {
         match self.provenance {
-            Provenance::Live => Some(LiveAnnotations(self.hints)),
-            Provenance::Persisted => None,
+            Provenance::Live if self.trusts_annotations => Some(TrustedAnnotations(self.hints)),
+            Provenance::Live | Provenance::Persisted => None,
         }
+    }
+
+    /// Whether the tool has no side effects, as far as its server is trusted.
+    pub fn is_read_only(&self) -> bool {
+        self.trusted_annotations()
+            .is_some_and(TrustedAnnotations::is_read_only)
     }
 
     /// Argument validator, compiled on first use.

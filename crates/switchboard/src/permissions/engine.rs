@@ -3,7 +3,7 @@
 //! The rules that cover a tool do not change during the engine's lifetime, so they are computed once per tool. A call
 //! then costs a table lookup, the check for own files, and the conditions of its tool's rules.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -21,7 +21,7 @@ use super::rule::{Because, Grounds, Rule, RuleProblem};
 use super::secrets::{Reading as Read, Secrecy, SecretPlaces};
 use super::subject::Subject;
 use crate::catalog::impersonation::BUILT_INS;
-use crate::catalog::{Catalog, LiveAnnotations};
+use crate::catalog::{Catalog, TrustedAnnotations};
 use crate::hooks::{HookList, Registration};
 
 /// The maximum number of cached tools; beyond it the cache is cleared.
@@ -39,8 +39,6 @@ pub struct Engine {
     pub(super) hooks: HookList,
     problems: Vec<RuleProblem>,
     servers: BTreeSet<String>,
-    /// Servers whose annotations are trusted.
-    trusted: HashSet<String>,
     tools: RwLock<HashMap<Box<str>, Arc<ToolRules>, foldhash::fast::RandomState>>,
     fixed: FixedGrounds,
     /// The same for calls by models.
@@ -93,7 +91,6 @@ impl Engine {
             hooks: HookList::default(),
             problems: Vec::new(),
             servers: BTreeSet::new(),
-            trusted: HashSet::new(),
             tools: RwLock::default(),
             fixed: FixedGrounds::new(policy),
             fixed_of_models: FixedGrounds::new(policy.of_models()),
@@ -119,9 +116,6 @@ impl Engine {
             if let Some(folder) = &entry.cwd {
                 engine.own_files.server_in(&server.name, folder.as_ref());
             }
-            if entry.trust_annotations == Some(true) {
-                engine.trusted.insert(server.name.clone());
-            }
             let stated = entry.tools.iter();
             let permissions = stated.filter_map(|(tool, stated)| Some((tool, stated.permission?)));
             for (tool, action) in permissions {
@@ -141,13 +135,6 @@ impl Engine {
         }
         engine.hooks = HookList::of_config(&config.hooks, &base.folder, &withheld(config));
         engine
-    }
-
-    /// Trusts the annotations of a server, as `trust_annotations` in its entry does.
-    #[must_use]
-    pub fn trusting(mut self, server: &str) -> Self {
-        self.trusted.insert(server.to_owned());
-        self
     }
 
     /// Lets tools use a folder within Switchboard's own, such as the one for truncated output.
@@ -261,8 +248,7 @@ impl Engine {
                 return is_own.then_some(Because::OwnSecret { argument });
             }
         }
-        let is_read_only = self.is_read_only(subject);
-        let reach = if is_read_only {
+        let reach = if is_read_only(subject) {
             Reach::Read
         } else {
             Reach::Change
@@ -379,45 +365,29 @@ impl Engine {
             return Decision::on(Arc::clone(&fixed.no_sandbox));
         }
         if policy.annotations && policy.default < Permission::Deny {
-            if self.is_read_only(subject) {
+            if is_read_only(subject) {
                 return Decision::on(Arc::clone(&fixed.read_only));
             }
-            if policy.default == Permission::Allow && self.is_destructive(subject) {
+            if policy.default == Permission::Allow && is_destructive(subject) {
                 return Decision::on(Arc::clone(&fixed.destructive));
             }
         }
         Decision::on(Arc::clone(&fixed.default))
     }
 
-    fn is_read_only(&self, subject: &Subject<'_>) -> bool {
-        subject.is_harmless_built_in()
-            || self
-                .believed(subject)
-                .is_some_and(LiveAnnotations::is_read_only)
-    }
-
-    fn is_destructive(&self, subject: &Subject<'_>) -> bool {
-        self.believed(subject)
-            .is_some_and(LiveAnnotations::is_destructive)
-    }
-
-    fn believed(&self, subject: &Subject<'_>) -> Option<LiveAnnotations> {
-        subject.annotations.filter(|_| {
-            subject
-                .server
-                .is_some_and(|server| self.trusted.contains(server))
-        })
-    }
-
     pub(super) fn covers(&self, rule: &Rule, names: &Names<'_>) -> bool {
         rule.target.covers(names, &self.servers, rule.reading())
     }
+}
 
-    /// Whether the annotations of this server are trusted.
-    #[doc(hidden)]
-    pub fn trusts(&self, server: &str) -> bool {
-        self.trusted.contains(server)
-    }
+fn is_read_only(subject: &Subject<'_>) -> bool {
+    let annotations = subject.annotations;
+    subject.is_harmless_built_in() || annotations.is_some_and(TrustedAnnotations::is_read_only)
+}
+
+fn is_destructive(subject: &Subject<'_>) -> bool {
+    let annotations = subject.annotations;
+    annotations.is_some_and(TrustedAnnotations::is_destructive)
 }
 
 impl Decision {
@@ -468,11 +438,16 @@ mod tests {
             {"name": "wipe", "inputSchema": {"type": "object"}, "annotations": {"destructiveHint": true}},
             {"name": "look", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}},
         ]});
-        let decided = |provenance, engine: &Engine| {
+        let policy = Policy {
+            default: Permission::Allow,
+            ..Policy::agent()
+        };
+        let engine = Engine::without_rules(policy);
+        let decided = |provenance, rules: &ToolRules| {
             let tools = ServerTools::from_pages(
                 &"s".into(),
                 &[SharedJson::from(&page)],
-                &ToolRules::default(),
+                rules,
                 Reach::Other,
                 provenance,
                 ListLimits::default(),
@@ -489,11 +464,7 @@ mod tests {
             });
             words.collect::<Vec<_>>()
         };
-        let policy = Policy {
-            default: Permission::Allow,
-            ..Policy::agent()
-        };
-        let trusting = Engine::without_rules(policy).trusting("s");
+        let trusting = ToolRules::default().trusting_annotations();
         assert_eq!(
             decided(Provenance::Live, &trusting),
             [
@@ -507,8 +478,8 @@ mod tests {
         let all_alike =
             ["look", "plain", "safe", "wipe"].map(|tool| format!("{tool} allow default"));
         assert_eq!(decided(Provenance::Persisted, &trusting), all_alike);
-        let engine = Engine::without_rules(policy);
-        assert_eq!(decided(Provenance::Live, &engine), all_alike);
+        let others = ToolRules::default();
+        assert_eq!(decided(Provenance::Live, &others), all_alike);
     }
 
     #[test]

@@ -350,10 +350,6 @@ impl Gate for PermissionGate {
         self.engine().secrets()
     }
 
-    fn trusts(&self, server: &str) -> bool {
-        self.engine().trusts(server)
-    }
-
     fn before<'a>(&'a self, call: &'a PendingCall<'a>) -> Check<'a, Verdict> {
         self.permit(Wanted::from(call))
     }

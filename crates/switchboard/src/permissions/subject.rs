@@ -1,7 +1,7 @@
 //! The subject of a permission check: a tool, by all of its names.
 
 use crate::catalog::exposed::{PREFIX, SEPARATOR, exposed_name};
-use crate::catalog::{CatalogTool, LiveAnnotations};
+use crate::catalog::{CatalogTool, TrustedAnnotations};
 use crate::names::ExposedName;
 
 /// The tool of a call. All names come from the catalog; none is derived by splitting another.
@@ -13,8 +13,8 @@ pub struct Subject<'a> {
     pub server: Option<&'a str>,
     /// Its own name, as its server spells it.
     pub tool: &'a str,
-    /// The annotations from its server, if connected in this process.
-    pub annotations: Option<LiveAnnotations>,
+    /// The annotations from its server, if it is connected in this process and they are trusted.
+    pub annotations: Option<TrustedAnnotations>,
 }
 
 const READ_ONLY: [&str; 6] = [
@@ -74,7 +74,7 @@ impl<'a> From<&'a CatalogTool> for Subject<'a> {
             exposed: tool.exposed().as_str(),
             server: Some(reference.server.as_str()),
             tool: reference.tool.as_str(),
-            annotations: tool.live_annotations(),
+            annotations: tool.trusted_annotations(),
         }
     }
 }

@@ -285,7 +285,7 @@ fn hints_from_disk_decide_nothing() {
         ServerTools::from_pages(
             &server,
             pages,
-            &ToolRules::default(),
+            &ToolRules::default().trusting_annotations(),
             Reach::Other,
             provenance,
             ListLimits::default(),
@@ -293,7 +293,8 @@ fn hints_from_disk_decide_nothing() {
     };
     let persisted = build(&read.tools, Provenance::Persisted);
     let live = build(&lists.tools, Provenance::Live);
-    let get = |tools: &ServerTools, name: &str| tools.get(name).expect("a tool").live_annotations();
+    let get =
+        |tools: &ServerTools, name: &str| tools.get(name).expect("a tool").trusted_annotations();
     assert_eq!(get(&persisted, "get"), None);
     assert_eq!(
         persisted.get("get").expect("a tool").hints().read_only,

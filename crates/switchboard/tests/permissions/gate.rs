@@ -77,9 +77,7 @@ impl Approver for Person {
 
 impl Lab {
     async fn new(rules: &str, hooks: Vec<Registration>, person: Option<Arc<Person>>) -> Self {
-        let engine = user_engine(rules, Policy::agent())
-            .with_hooks(hooks)
-            .trusting("trusted");
+        let engine = user_engine(rules, Policy::agent()).with_hooks(hooks);
         Self::with_engine(engine, person).await
     }
 
@@ -106,11 +104,12 @@ impl Lab {
         for name in [workspace::NAME, "trusted"] {
             let service = Arc::new(Workspace::new(folder.path()).expect("a workspace"));
             let connector = Arc::new(InProcessConnector::new(service));
-            specs.push(ServerSpec::new(
-                name,
-                connector,
-                ConnectionKey::of(&[name.as_bytes()]),
-            ));
+            let key = ConnectionKey::of(&[name.as_bytes()]);
+            let mut spec = ServerSpec::new(name, connector, key);
+            if name == "trusted" {
+                spec.rules = spec.rules.trusting_annotations();
+            }
+            specs.push(spec);
         }
         host.apply(specs).await;
         host.settled().await;
@@ -768,10 +767,8 @@ async fn a_failed_hook_blocks_unless_it_may_fail() {
 }
 
 #[tokio::test]
-async fn a_gate_knows_the_secrets_and_trusted_servers_of_its_rules() {
-    let text = "[mcp_servers.s]\ncommand = 'x'\ntrust_annotations = true\n[mcp_servers.t]\ncommand = 'y'\n";
-    let gate = PermissionGate::new(user_engine(text, Policy::agent()));
-    assert!(gate.trusts("s") && !gate.trusts("t") && !gate.trusts("u"));
+async fn a_gate_knows_the_secrets_of_its_folders() {
+    let gate = PermissionGate::new(user_engine("", Policy::agent()));
     let folders = crate::machine::folders();
     for (path, expected) in [
         (folders.state.join("trust.json"), Some(Secrecy::Own)),

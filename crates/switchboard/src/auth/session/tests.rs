@@ -135,7 +135,7 @@ fn a_token_is_due_a_minute_or_a_tenth_of_its_life_ahead() {
         let found = due(person(), login.clone(), not_before, now);
         assert_eq!(found, expected, "{login:?} at {now}");
     }
-    // A grant that needs nobody can be repeated without a refresh token.
+    // A grant without a user can be repeated without a refresh token.
     let login = expiring(Some(100_000), false);
     assert!(due(Grant::ClientCredentials, login, None, 95_000));
 }

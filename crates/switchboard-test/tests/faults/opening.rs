@@ -25,7 +25,9 @@ struct Row {
 
 /// Startup timeout where it will elapse.
 const SHORT: Duration = Duration::from_millis(1_500);
+/// Time for the answer to the probe where there will be none.
 const PATIENCE: Duration = Duration::from_millis(100);
+const LONG: Duration = Duration::from_secs(60);
 
 fn on(method: &str) -> On {
     On::Request {
@@ -225,6 +227,20 @@ async fn check_every_opening() {
     assert_eq!(before.again().await, Ok(()));
 }
 
+/// A host that waits this long for the answer to the probe.
+fn host_that_waits(discover_patience: Duration) -> Host {
+    Host::with_options(HostOptions {
+        settings: HostSettings {
+            open: OpenOptions {
+                discover_patience,
+                ..OpenOptions::default()
+            },
+            ..HostSettings::default()
+        },
+        ..HostOptions::default()
+    })
+}
+
 /// Starts a server with this fault and returns the outcome.
 async fn open(row: &Row, over: Over, era: Era) -> String {
     let script = Script::new("faulty")
@@ -232,19 +248,11 @@ async fn open(row: &Row, over: Over, era: Era) -> String {
         .tool(Tool::new("echo"))
         .rule(Rule::at(row.on.clone(), row.fault.clone()));
     let server = start(script, over).await.unwrap();
-    let host = Host::with_options(HostOptions {
-        settings: HostSettings {
-            open: OpenOptions {
-                discover_patience: PATIENCE,
-                ..OpenOptions::default()
-            },
-            ..HostSettings::default()
-        },
-        ..HostOptions::default()
-    });
+    // Short where it will elapse; otherwise a loaded machine may need more time.
+    let is_silent = matches!(row.fault, Fault::Silent | Fault::Text(_) | Fault::Id(_));
+    let host = host_that_waits(if is_silent { PATIENCE } else { LONG });
     let mut events = SeenEvents::of(&host);
     let mut wanted = spec("faulty", &server, over, 1024 * 1024);
-    // Short where it will elapse; otherwise a loaded machine may need more time.
     if (row.expected)(over, era).is_some_and(|expected| expected.ends_with("Timeout")) {
         wanted.startup_timeout = SHORT;
     }
@@ -356,16 +364,7 @@ fn a_slow_server_that_exits_at_the_probe_is_restarted_once() {
         connector.args = ["-c".to_owned(), program, script].map(Into::into).into();
         connector.cwd = Some(folder.path().to_owned());
         connector.base_env = std::env::vars_os().collect();
-        let host = Host::with_options(HostOptions {
-            settings: HostSettings {
-                open: OpenOptions {
-                    discover_patience: PATIENCE,
-                    ..OpenOptions::default()
-                },
-                ..HostSettings::default()
-            },
-            ..HostOptions::default()
-        });
+        let host = host_that_waits(PATIENCE);
         let key = ConnectionKey::of(&[b"slow"]);
         let tools = host
             .add_server(ServerSpec::new("slow", Arc::new(connector), key))
@@ -378,5 +377,37 @@ fn a_slow_server_that_exits_at_the_probe_is_restarted_once() {
             "it was not started exactly twice"
         );
         host.shutdown().await;
+    });
+}
+
+/// A stateless server that starts slowly answers the probe only after it has rejected the handshake sent behind it.
+#[test]
+fn a_slow_stateless_server_is_found_after_it_has_rejected_the_handshake() {
+    alone(async {
+        for over in [Over::Stdio, Over::Http, Over::WebSocket] {
+            let gate = Fault::Gate {
+                gate: "probe".to_owned(),
+            };
+            let script = Script::new("slow")
+                .era(Stateless)
+                .tool(Tool::new("echo"))
+                .rule(Rule::at(on("server/discover"), gate));
+            let server = start(script, over).await.unwrap();
+            let host = host_that_waits(Duration::from_millis(500));
+            let mut events = SeenEvents::of(&host);
+            host.apply(vec![spec("slow", &server, over, 1024 * 1024)])
+                .await;
+            // The rejection is on its way before the answer to the probe.
+            server
+                .control
+                .wait_for_method("initialize", 1)
+                .await
+                .unwrap();
+            server.control.release("probe");
+            let states = events.states("slow", 1).await;
+            let status = host.status(&"slow".into()).unwrap();
+            assert_eq!(states, ["connected"], "{over:?}: {:?}", status.state);
+            host.shutdown().await;
+        }
     });
 }

@@ -358,36 +358,39 @@ impl Opening<'_> {
         let mut asked = self
             .ask(wire, Method::Discover, revision, None, &members)
             .await?;
-        let is_http = wire.transport == Transport::Http;
-        let patience = if is_http {
-            self.options.discover_patience * HTTP_PATIENCE
-        } else {
-            self.options.discover_patience
-        };
         // Without a fallback, only the deadline of the whole start applies.
         let supported = &self.options.supported;
         let can_shake_hands = supported.iter().any(|known| known.era() == Era::Stateful);
         let reply = if can_shake_hands {
+            let patience = self.patience(wire);
             timeout(patience, &mut asked.answer).await.ok()
         } else {
             Some((&mut asked.answer).await)
         };
         if let Some(reply) = reply {
-            return self.after_discover(is_http, revision, reply_or_closed(reply));
+            return self.after_discover(wire, revision, reply_or_closed(reply));
         }
         *unanswered = Some(asked);
         let step = negotiate::after_discover(self.offer(revision), NegotiationReply::Silence);
         Ok((step, None))
     }
 
+    /// How long the answer to `server/discover` is waited for.
+    fn patience(&self, wire: &Wire) -> Duration {
+        match wire.transport {
+            Transport::Http => self.options.discover_patience * HTTP_PATIENCE,
+            _ => self.options.discover_patience,
+        }
+    }
+
     fn after_discover(
         &self,
-        is_http: bool,
+        wire: &Wire,
         revision: Revision,
         reply: Reply,
     ) -> Result<Reached, OpenErrorKind> {
         let offer = self.offer(revision);
-        if is_http {
+        if wire.transport == Transport::Http {
             return http_step(reply, |answer| negotiate::after_modern_post(offer, answer));
         }
         let step = |answer| negotiate::after_discover(offer, answer);
@@ -418,32 +421,61 @@ impl Opening<'_> {
         let was_probed = unanswered.is_some();
         let members = MetaMembers::new();
         let asked = self.ask(wire, Method::Initialize, revision, Some(&params), &members);
-        let mut asked = match asked.await {
+        let asked = match asked.await {
             Err(OpenErrorKind::Closed(closed)) if was_probed => {
                 *unanswered = None;
                 return self.after_handshake(wire, revision, Reply::Closed(closed), was_probed);
             }
             asked => asked?,
         };
-        // A stateless server that started slowly may still answer the probe.
-        while let Some(mut probe) = unanswered.take() {
-            match select(&mut asked.answer, &mut probe.answer).await {
-                Either::Left((reply, _)) => {
-                    let reply = reply_or_closed(reply);
-                    return self.after_handshake(wire, revision, reply, was_probed);
-                }
-                Either::Right((Ok(reply @ Reply::Result(_)), _)) => {
-                    let is_http = wire.transport == Transport::Http;
-                    let reached = self.after_discover(is_http, probe.revision, reply)?;
-                    if matches!(reached.0, Step::Stateless(_) | Step::Retry(_)) {
-                        return Ok(reached);
-                    }
-                }
-                Either::Right(_) => {}
+        match unanswered.take() {
+            Some(probe) => self.after_either(wire, asked, probe).await,
+            None => {
+                let reply = reply_or_closed(asked.answer.await);
+                self.after_handshake(wire, revision, reply, was_probed)
             }
         }
-        let reply = reply_or_closed(asked.answer.await);
-        self.after_handshake(wire, revision, reply, was_probed)
+    }
+
+    /// Waits for the handshake and for the probe sent before it. A stateless server that started slowly may still answer
+    /// the probe, also after it has rejected the handshake.
+    async fn after_either(
+        &self,
+        wire: &Wire,
+        mut asked: Asked,
+        mut probe: Asked,
+    ) -> Result<Reached, OpenErrorKind> {
+        let is_stateless = |reached: &Result<Reached, OpenErrorKind>| {
+            matches!(reached, Ok((Step::Stateless(_) | Step::Retry(_), _)))
+        };
+        let discovered = |reply| self.after_discover(wire, probe.revision, reply_or_closed(reply));
+        let mut is_probe_answered = false;
+        let reply = match select(&mut asked.answer, &mut probe.answer).await {
+            Either::Left((reply, _)) => reply,
+            Either::Right((reply, _)) => {
+                let reached = discovered(reply);
+                if is_stateless(&reached) {
+                    return reached;
+                }
+                is_probe_answered = true;
+                asked.answer.await
+            }
+        };
+        let reply = reply_or_closed(reply);
+        let shaken = self.after_handshake(wire, asked.revision, reply, true);
+        let is_rejected = matches!(
+            shaken,
+            Ok((Step::Fail(_) | Step::Retry(_) | Step::TryLegacyStream, _))
+        );
+        if is_probe_answered || !is_rejected {
+            return shaken;
+        }
+        match timeout(self.patience(wire), probe.answer).await {
+            Ok(reply) => Some(discovered(reply))
+                .filter(is_stateless)
+                .unwrap_or(shaken),
+            Err(_) => shaken,
+        }
     }
 
     fn after_handshake(

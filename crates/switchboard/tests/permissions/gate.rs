@@ -101,7 +101,7 @@ impl Lab {
         std::fs::write(folder.path().join("a.txt"), "hello").expect("a file");
         std::fs::write(folder.path().join("b.txt"), "other").expect("a file");
         let mut specs = Vec::new();
-        for name in [workspace::NAME, "trusted"] {
+        for name in [workspace::NAME, "trusted", "other"] {
             let service = Arc::new(Workspace::new(folder.path()).expect("a workspace"));
             let connector = Arc::new(InProcessConnector::new(service));
             let key = ConnectionKey::of(&[name.as_bytes()]);
@@ -251,13 +251,12 @@ async fn a_grant_covers_what_it_says_and_nothing_else() {
     }
     assert_eq!(person.asked.load(Ordering::Relaxed), 3);
     // The grant does not cover the same tool of another server.
-    lab.gate.set_engine(user_engine("", Policy::agent()));
     person
         .answers
         .lock()
         .expect("answers")
         .push(PromptAnswer::No);
-    lab.read("trusted", "a.txt").await.expect_err("a refusal");
+    lab.read("other", "a.txt").await.expect_err("a refusal");
 }
 
 #[tokio::test]

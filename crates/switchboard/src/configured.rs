@@ -27,6 +27,7 @@ use crate::connectors::{Connectors, project_files};
 use crate::desired::Desired;
 use crate::error::Error;
 use crate::handler::{ClientHandler, DeclineAll};
+use crate::hooks::Registration;
 use crate::host::Host;
 use crate::options::{HostOptions, HostSettings};
 use crate::permissions::{Approver, Engine, PermissionGate, Policy, SecretPlaces};
@@ -131,6 +132,7 @@ pub struct HostBuilder {
     environment: Option<Arc<[(OsString, OsString)]>>,
     handler: Option<Arc<dyn ClientHandler>>,
     approver: Option<Arc<dyn Approver>>,
+    hooks: Vec<Registration>,
     supervisor: Option<SupervisorCommand>,
 }
 
@@ -179,6 +181,14 @@ impl HostBuilder {
         self
     }
 
+    /// Inspects calls with a hook. It runs after those of the configuration, and after earlier ones of the program.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn hook(mut self, hook: Registration) -> Self {
+        self.hooks.push(hook);
+        self
+    }
+
     /// Supervises servers with the program `switchboard` at this path, for a program that cannot call
     /// [`supervise`](crate::supervise).
     #[must_use]
@@ -194,8 +204,8 @@ impl HostBuilder {
     ///
     /// # Errors
     ///
-    /// As of [`Host::from_config`], and if a [file](Self::file) or [entry](Self::servers) that the program passed is
-    /// invalid.
+    /// As of [`Host::from_config`], and if a [file](Self::file), [entry](Self::servers) or pattern of a hook that the
+    /// program passed is invalid.
     pub async fn build(self) -> Result<Host, Error> {
         Ok(self.configured().await?.host)
     }
@@ -241,6 +251,11 @@ impl HostBuilder {
         while let Some(server) = servers.find(|server| server.origin.path() == Path::new(ENTRIES)) {
             server.trust_annotations_by_default();
         }
+        let mut hooks = self.hooks.iter();
+        if let Some(hook) = hooks.find(|hook| !hook.has_valid_pattern()) {
+            let reason = format!("the pattern \"{}\" of a hook cannot be used", hook.tool);
+            return Err(Error::configuration(reason));
+        }
         Ok(Resolved {
             config,
             folders,
@@ -248,6 +263,7 @@ impl HostBuilder {
             is_of_folder: self.folder.is_some(),
             handler: self.handler,
             approver: self.approver,
+            hooks: self.hooks,
             supervisor: self.supervisor.or_else(supervisor::own),
         })
     }
@@ -291,6 +307,7 @@ struct Resolved {
     is_of_folder: bool,
     handler: Option<Arc<dyn ClientHandler>>,
     approver: Option<Arc<dyn Approver>>,
+    hooks: Vec<Registration>,
     supervisor: Option<SupervisorCommand>,
 }
 
@@ -303,6 +320,7 @@ impl Resolved {
             is_of_folder,
             handler,
             approver,
+            hooks,
             supervisor,
         } = self;
         let settings = &config.settings;
@@ -315,7 +333,9 @@ impl Resolved {
         let audit = Audit::start(Arc::clone(&store), AuditSettings::from(settings), FRONT_END);
         let spill_folder = state.join(SPILL_FOLDER);
         let policy = Policy::typed().with_settings(settings);
-        let mut engine = Engine::new(&config, &folders, policy).open_folder(spill_folder.clone());
+        let mut engine = Engine::new(&config, &folders, policy)
+            .open_folder(spill_folder.clone())
+            .with_hooks(hooks);
         if lacks_bash_sandbox(settings, supervisor.as_ref()) {
             engine = engine.asking_before_commands();
         }

@@ -657,6 +657,15 @@ impl Host {
         view.live.get(name).cloned()
     }
 
+    /// Lists the tools of a connected server at once, and returns when the catalog has them: for a program that has
+    /// changed them itself. Change notifications of servers are rate limited, this is not. `false` if the server is not
+    /// connected or cannot list.
+    #[doc(hidden)]
+    pub async fn list_tools_again(&self, name: &ServerName) -> bool {
+        let listed = self.command(|done| Command::ListTools(name.clone(), done));
+        listed.await.is_some()
+    }
+
     async fn command<T>(&self, make: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
         let (done, reply) = oneshot::channel();
         self.0.commands.send(make(done)).await.ok()?;

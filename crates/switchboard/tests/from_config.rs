@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
-use switchboard::{ErrorKind, Host};
+use switchboard::internal::hooks::{HookAnswer, HookInput, Registration};
+use switchboard::{ErrorKind, Host, SharedJson};
+use switchboard_config::policy::HookEvent;
 
 fn environment(home: &Path) -> Arc<[(OsString, OsString)]> {
     let pair = |name: &str, value: OsString| (OsString::from(name), value);
@@ -91,4 +93,51 @@ async fn a_folder_that_is_not_there_is_an_error() {
         .build()
         .await;
     assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidConfiguration);
+}
+
+#[tokio::test]
+async fn hooks_of_the_program_inspect_its_calls() {
+    let home = tempfile::tempdir().unwrap();
+    let builder = || {
+        Host::builder()
+            .environment(environment(home.path()))
+            .servers(r#"{"workspace": {"type": "sdk"}}"#)
+    };
+    let hook =
+        |event: HookEvent, tool: &str, hook: fn(&HookInput<'_>) -> HookAnswer| Registration {
+            event,
+            tool: tool.to_owned(),
+            fail_open: false,
+            hook: Arc::new(hook),
+        };
+    let host = builder()
+        .hook(hook(HookEvent::PreToolUse, "mcp__workspace__grep", |_| {
+            HookAnswer::block("not here")
+        }))
+        .hook(hook(HookEvent::PostToolUse, "*", |call| HookAnswer {
+            result: call.result.map(|_| {
+                SharedJson::from(&json!({"content": [{"type": "text", "text": "hidden"}]}))
+            }),
+            ..HookAnswer::default()
+        }))
+        .build()
+        .await
+        .unwrap();
+    let found = host
+        .call("workspace/glob", json!({"pattern": "*.toml"}))
+        .await;
+    assert_eq!(found.unwrap().text(), "hidden");
+    let blocked = host
+        .call("workspace/grep", json!({"pattern": "hello"}))
+        .await
+        .unwrap_err();
+    assert_eq!(blocked.kind(), ErrorKind::Denied);
+    assert!(blocked.to_string().contains("not here"), "{blocked}");
+    host.shutdown().await;
+
+    // A pattern that cannot be used is an error of the program.
+    let invalid = hook(HookEvent::PreToolUse, "mcp__{a", |_| HookAnswer::default());
+    let error = builder().hook(invalid).build().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidConfiguration);
+    assert!(error.to_string().contains("mcp__{a"), "{error}");
 }

@@ -6,15 +6,22 @@
 )]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
 use switchboard::internal::connectors::Connectors;
 use switchboard::internal::spec::{ConnectionKey, ServerSpec};
 use switchboard::internal::transport::in_process::InProcessConnector;
-use switchboard::{CallError, CallRequest, Host, HostOptions, ServerName, Workspace};
+use switchboard::{
+    CallError, CallRequest, Features, Host, HostOptions, Server, ServerName, Service, Workspace,
+    tool_definition,
+};
 use switchboard_config::files::InMemory;
 use switchboard_config::resolve::{Config, Inputs};
+use switchboard_protocol::types::lifecycle::Implementation;
+use switchboard_protocol::types::tool::Tool;
+use tokio::time::Instant;
 
 fn workspace(name: &str, folder: &std::path::Path) -> ServerSpec {
     let connector = InProcessConnector::new(Arc::new(Workspace::new(folder).unwrap()));
@@ -149,4 +156,57 @@ async fn a_server_with_a_name_that_is_anothers_fails_with_that_reason() {
     host.settled().await;
     check("files", "connected", None);
     host.shutdown().await;
+}
+
+/// A server whose number of tools its program sets.
+#[derive(Clone, Default)]
+struct Growing(Arc<AtomicUsize>);
+
+impl Service for Growing {
+    fn identity(&self) -> Implementation<'static> {
+        Implementation::new("growing".into())
+    }
+
+    fn features(&self) -> Features {
+        Features {
+            tools: true,
+            ..Features::NONE
+        }
+    }
+
+    fn tools(&self) -> Vec<Tool<'static>> {
+        let count = self.0.load(Ordering::Acquire);
+        let tool = |number| tool_definition(format!("tool-{number}"), "", &json!({}));
+        (0..count).map(tool).collect()
+    }
+}
+
+// In paused time, a wait for the rate limit would show as time that has passed.
+#[tokio::test(start_paused = true)]
+async fn a_program_that_changes_tools_does_not_wait_for_the_rate_limit() {
+    let growing = Growing::default();
+    let host = Host::new();
+    let name = ServerName::from("growing");
+    let server = Server::in_process("growing", growing.clone());
+    assert_eq!(host.add(server).await.unwrap(), 0);
+    let begun = Instant::now();
+    for count in 1..=8 {
+        growing.0.store(count, Ordering::Release);
+        assert!(host.list_tools_again(&name).await);
+        assert_eq!(host.catalog().iter().count(), count);
+    }
+    assert!(
+        begun.elapsed() < Duration::from_millis(50),
+        "{:?}",
+        begun.elapsed()
+    );
+    // Callers at the same time share a listing that begins after both have asked.
+    growing.0.store(9, Ordering::Release);
+    let both = tokio::join!(host.list_tools_again(&name), host.list_tools_again(&name));
+    assert_eq!((both, host.catalog().iter().count()), ((true, true), 9));
+    host.set_enabled(&name, false).await;
+    assert!(!host.list_tools_again(&name).await);
+    assert!(!host.list_tools_again(&ServerName::from("missing")).await);
+    host.shutdown().await;
+    assert!(!host.list_tools_again(&name).await);
 }

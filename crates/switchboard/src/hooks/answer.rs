@@ -39,18 +39,22 @@ impl HookAnswer {
         }
     }
 
-    /// Parses the output of a command.
-    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
+    /// Parses an answer as JSON text. No text is an answer that changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// What the text is instead of an answer, such as `an unknown decision`. It contains no part of the text, which
+    /// could be a secret.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
         let text = text.trim();
         if text.is_empty() {
             return Ok(Self::default());
         }
         if !text.starts_with('{') {
-            return Err("printed something other than a JSON object");
+            return Err("something other than a JSON object");
         }
         // Omit the parser's message, which could quote a secret.
-        let wire: Wire =
-            serde_json::from_str(text).map_err(|_| "printed JSON that cannot be read")?;
+        let wire: Wire = serde_json::from_str(text).map_err(|_| "JSON that cannot be read")?;
         let specific = wire.specific.unwrap_or_default();
         let decisions = [
             wire.decision.as_deref(),
@@ -63,7 +67,7 @@ impl HookAnswer {
                 "allow" | "approve" => HookDecision::Allow,
                 "ask" => HookDecision::Ask,
                 "block" | "deny" => HookDecision::Block,
-                _ => return Err("printed an unknown decision"),
+                _ => return Err("an unknown decision"),
             };
             decision = decision.max(Some(said));
         }
@@ -75,7 +79,7 @@ impl HookAnswer {
                 .is_none_or(|value| value.get().starts_with('{'))
         };
         if !is_object(&arguments) || !is_object(&result) {
-            return Err("printed arguments or a result that is not an object");
+            return Err("arguments or a result that is not an object");
         }
         Ok(Self {
             decision,
@@ -152,19 +156,13 @@ mod tests {
         // The stricter of two decisions wins.
         let both = r#"{"decision": "allow", "hookSpecificOutput": {"permissionDecision": "deny"}}"#;
         check(both, Ok((Some(Block), None, None)));
-        check("ok", Err("printed something other than a JSON object"));
-        check("{", Err("printed JSON that cannot be read"));
-        check(
-            r#"{"decision": "perhaps"}"#,
-            Err("printed an unknown decision"),
-        );
+        check("ok", Err("something other than a JSON object"));
+        check("{", Err("JSON that cannot be read"));
+        check(r#"{"decision": "perhaps"}"#, Err("an unknown decision"));
         check(
             r#"{"arguments": [1]}"#,
-            Err("printed arguments or a result that is not an object"),
+            Err("arguments or a result that is not an object"),
         );
-        check(
-            r#"{"decision": 5}"#,
-            Err("printed JSON that cannot be read"),
-        );
+        check(r#"{"decision": 5}"#, Err("JSON that cannot be read"));
     }
 }

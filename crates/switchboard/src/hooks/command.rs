@@ -51,7 +51,7 @@ pub struct CommandHook {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the hook `{program}` {reason}")]
 pub struct HookError {
-    /// The program, sanitized.
+    /// The program, sanitized; or the name of a function.
     pub program: String,
     /// The error: a lowercase fragment.
     pub reason: String,
@@ -59,7 +59,7 @@ pub struct HookError {
 
 impl CommandHook {
     /// The default timeout of a hook.
-    pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+    pub const TIMEOUT: Duration = Duration::from_secs(60);
 
     /// Creates a hook from a program and its arguments; `None` if `words` is empty.
     pub fn new(words: &[String], folder: PathBuf) -> Option<Self> {
@@ -117,9 +117,9 @@ impl CommandHook {
             return Err(self.error(format!("failed ({status}){complaint}")));
         }
         std::str::from_utf8(&output)
-            .map_err(|_| "printed something other than text")
+            .map_err(|_| "something other than text")
             .and_then(HookAnswer::parse)
-            .map_err(|reason| self.error(reason.to_owned()))
+            .map_err(|printed| self.error(format!("printed {printed}")))
     }
 
     fn command(&self) -> Command {

@@ -68,6 +68,13 @@ pub struct Registration {
     pub hook: Arc<dyn Hook>,
 }
 
+impl Registration {
+    /// Whether its pattern can be used. A hook with one that cannot covers every tool.
+    pub(crate) fn has_valid_pattern(&self) -> bool {
+        hook_target(&self.tool).is_some()
+    }
+}
+
 /// All hooks, in the order in which they run.
 #[derive(Debug, Default)]
 pub(crate) struct HookList {

@@ -57,8 +57,12 @@ pub(crate) enum Report {
     Lost(Failure),
     /// It was stopped after its idle timeout.
     Unused,
-    /// Its tools were listed again.
-    Tools(Arc<ServerTools>),
+    /// Its tools were listed again, or their rules were applied again.
+    Tools {
+        tools: Arc<ServerTools>,
+        /// Notified once the catalog has the tools.
+        waiting: Vec<oneshot::Sender<()>>,
+    },
     /// Another of its lists has changed.
     ListChanged(ListKind),
     /// It answered a probe, after this time.
@@ -82,8 +86,10 @@ pub(crate) enum Command {
     Restart(ServerName, oneshot::Sender<bool>),
     /// Connects a server that waits for its first or next use.
     Connect(ServerName, oneshot::Sender<()>),
-    /// Lists a server's tools again.
+    /// Lists a server's tools again, unless they were listed just before.
     Refresh(ServerName),
+    /// Lists a connected server's tools at once. The reply means that the catalog has them.
+    ListTools(ServerName, oneshot::Sender<()>),
     /// Reports a problem that a call had with this connection.
     Trouble(ServerName, Generation, Trouble),
     ProbeAll,
@@ -348,6 +354,12 @@ impl Manager {
                 let managed = self.servers.get(&name).map(|managed| &managed.state);
                 if let Some(ConnectionState::Connected(connected)) = managed {
                     connected.signals.refresh(ListKind::Tools);
+                }
+            }
+            Command::ListTools(name, done) => {
+                let managed = self.servers.get(&name).map(|managed| &managed.state);
+                if let Some(ConnectionState::Connected(connected)) = managed {
+                    connected.signals.list_tools(done);
                 }
             }
             Command::ProbeAll => self.wake(),

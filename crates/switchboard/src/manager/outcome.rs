@@ -30,11 +30,14 @@ impl Manager {
             Report::Failed(failure) => self.failed(name, failure).await,
             Report::Lost(failure) => self.lost(name, failure),
             Report::Unused => self.rest(name),
-            Report::Tools(tools) => {
+            Report::Tools { tools, waiting } => {
                 if let ConnectionState::Connected(connected) = &mut managed.state {
                     connected.tools = tools;
                     self.publish();
                     self.list_changed(name, ListKind::Tools);
+                    for done in waiting {
+                        let _ = done.send(());
+                    }
                 }
             }
             Report::ListChanged(kind) => self.list_changed(name, kind),

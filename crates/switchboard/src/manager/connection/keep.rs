@@ -171,6 +171,12 @@ impl<'c> Keeper<'c> {
                 connection.report(Report::ListChanged(kind)).await;
             }
         }
+        if !signals.listing().is_empty() {
+            // A caller knows that the tools have changed. The rate limit is for servers that say so.
+            connection.list_again(peer, lists).await;
+            self.next_refresh = connection.next_refresh(lists);
+            return Ok(());
+        }
         if !signals.tools.load(Ordering::Acquire) {
             return Ok(());
         }

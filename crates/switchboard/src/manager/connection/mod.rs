@@ -13,12 +13,12 @@ mod observer;
 mod offer;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use switchboard_config::entry::Transport;
 use switchboard_protocol::Era;
-use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep};
 
 use super::Report;
@@ -80,6 +80,8 @@ pub(crate) struct Signals {
     prompts: AtomicBool,
     resources: AtomicBool,
     probe: AtomicBool,
+    /// Callers that wait until the tools are listed.
+    listing: Mutex<Vec<oneshot::Sender<()>>>,
 }
 
 impl Signals {
@@ -93,6 +95,16 @@ impl Signals {
     pub(crate) fn refresh(&self, kind: ListKind) {
         self.flag(kind).store(true, Ordering::Release);
         self.woken.notify_one();
+    }
+
+    /// Requests that the tools are listed at once.
+    pub(crate) fn list_tools(&self, done: oneshot::Sender<()>) {
+        self.listing().push(done);
+        self.woken.notify_one();
+    }
+
+    fn listing(&self) -> MutexGuard<'_, Vec<oneshot::Sender<()>>> {
+        self.listing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn flag(&self, kind: ListKind) -> &AtomicBool {

@@ -168,7 +168,8 @@ impl Connection {
         match lists.get(ListKind::Tools, self.settings.list_timeout).await {
             Ok(pages) => {
                 let (_, tools) = self.offered(peer, &pages, None).await;
-                self.report(Report::Tools(tools)).await;
+                let waiting = Vec::new();
+                self.report(Report::Tools { tools, waiting }).await;
             }
             Err(error) => {
                 tracing::warn!(server = %self.spec.name, error = %self.spec.redactor.redact(&error.to_string()), "cannot refresh the list of tools");
@@ -176,11 +177,13 @@ impl Connection {
         }
     }
 
+    /// Lists the tools, for callers that wait for them and for change notifications.
     pub(super) async fn list_again(&self, peer: &Peer, lists: &Arc<Lists>) {
         Signals::take(&self.signals.tools);
+        let waiting = std::mem::take(&mut *self.signals.listing());
         lists.changed(ListKind::Tools);
         match self.fetch_tools(peer, lists).await {
-            Ok(tools) => self.report(Report::Tools(tools)).await,
+            Ok(tools) => self.report(Report::Tools { tools, waiting }).await,
             Err(error) => {
                 // The old list stays: outdated tools are better than none.
                 tracing::warn!(server = %self.spec.name, error = %self.spec.redactor.redact(&error.to_string()), "cannot refresh the list of tools");

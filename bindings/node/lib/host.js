@@ -16,12 +16,15 @@ const optional = (value) => value ?? undefined;
 const pathOf = (path) => (path instanceof URL ? fileURLToPath(path) : String(path));
 
 /** The options of a native host, and its functions, from the options of the program. */
-function hostOptions({ env, files, servers, onElicitation, onSampling, onRoots, onApproval } = {}) {
+function hostOptions({ env, files, servers, hookTimeout, ...functionOptions } = {}) {
+  const { onElicitation, onSampling, onRoots, onApproval, onBeforeCall, onAfterCall } = functionOptions;
   const callbacks = {};
   if (onElicitation) callbacks.elicitation = ({ server, params }, options) => onElicitation(server, params, options);
   if (onSampling) callbacks.sampling = ({ server, params }, options) => onSampling(server, params, options);
   if (onRoots) callbacks.roots = ({ server }, options) => onRoots(server, options);
   if (onApproval) callbacks.approval = onApproval;
+  const hooks = [...hooksOf('before_call', onBeforeCall), ...hooksOf('after_call', onAfterCall)];
+  hooks.forEach(({ run }, index) => (callbacks[`hook ${index}`] = run));
   const functions = new Functions(callbacks);
   // Not the environment of the process, which differs in a worker.
   const variables = Object.entries(env ?? process.env).filter(([, value]) => value !== undefined);
@@ -32,8 +35,20 @@ function hostOptions({ env, files, servers, onElicitation, onSampling, onRoots, 
     environment: Object.fromEntries(variables.map(([name, value]) => [name, String(value)])),
     table: functions.table,
     callbacks: Object.keys(callbacks),
+    hooks: hooks.map(({ event, tool }) => ({ event, tool })),
+    hookTimeout: duration(hookTimeout),
   };
   return { options, functions };
+}
+
+/** The hooks of an event: one function for all tools, or functions by the tools that they cover. */
+function hooksOf(event, hooks) {
+  if (hooks === undefined || hooks === null) return [];
+  const byTool = typeof hooks === 'function' ? { '*': hooks } : hooks;
+  return Object.entries(byTool).map(([tool, run]) => {
+    if (typeof run !== 'function') throw invalidArguments(`the hook for ${tool} is not a function`);
+    return { event, tool, run };
+  });
 }
 
 /** A host: the servers of a program, and their tools. */
@@ -132,10 +147,17 @@ class Host {
     await start(this, (id) => this.#handle.login(id, name), { open, signal });
   }
 
-  tool(name, schema, run, { description, title, annotations } = {}) {
+  tool(name, schema, run, { description, title, readOnly, destructive, idempotent, openWorld } = {}) {
     if (typeof run !== 'function') throw invalidArguments(`the tool ${name} has no function`);
     const { json, parse } = schemaOf(schema);
-    const definition = { name, title, description, inputSchema: json, annotations };
+    const hints = {
+      readOnlyHint: readOnly,
+      destructiveHint: destructive,
+      idempotentHint: idempotent,
+      openWorldHint: openWorld,
+    };
+    const isDeclared = Object.values(hints).some((hint) => hint !== undefined);
+    const definition = { name, title, description, inputSchema: json, annotations: isDeclared ? hints : undefined };
     const { tools } = this.#functions;
     const before = tools.get(name);
     tools.set(name, async (args, options) => run(await parse(args), options));

@@ -62,12 +62,52 @@ export type ApprovalAnswer = boolean | 'once' | 'session' | 'deny' | { grant: nu
 
 type Awaitable<T> = T | PromiseLike<T>;
 
+/** A call that a hook inspects. */
+export interface HookCall {
+  event: 'before_call' | 'after_call';
+  /** Unique in the host, and the same before and after. */
+  call: string;
+  /** The session of the agent that makes the call, or that of the program. */
+  session: string;
+  /** The name that a model calls. */
+  name: string;
+  server: string | null;
+  tool: string;
+  /** With what earlier hooks changed. */
+  arguments: JsonObject | null;
+  /** As the server sent it, with what earlier hooks changed; `null` before the call. */
+  result: JsonObject | null;
+}
+
+/** What a hook does about a call. Without a key, the call stays as it is. */
+export interface HookAnswer {
+  /** `block` ends the call, or withholds its result. `ask` requires approval, `allow` needs none. */
+  decision?: 'allow' | 'ask' | 'block';
+  reason?: string;
+  /** The arguments to send instead. */
+  arguments?: object;
+  /** The result to return instead, in the form of the protocol. */
+  result?: object;
+}
+
+/** Inspects a call. What it throws blocks the call. */
+export type Hook = (call: HookCall, options: FunctionOptions) => Awaitable<HookAnswer | null | undefined | void>;
+
+/** A hook for all calls, or hooks by the tools that they cover: patterns as in permission rules. */
+export type Hooks = Hook | { [tool: string]: Hook };
+
 /** What servers and the permission gate may ask. A question without a function is declined. */
 export interface Callbacks {
   onElicitation?(server: string, params: JsonObject, options: FunctionOptions): Awaitable<ElicitationResult>;
   onSampling?(server: string, params: JsonObject, options: FunctionOptions): Awaitable<SamplingResult>;
   onRoots?(server: string, options: FunctionOptions): Awaitable<RootsResult>;
   onApproval?(question: ApprovalQuestion, options: FunctionOptions): Awaitable<ApprovalAnswer>;
+  /** Inspect every call before it is made: those of a model, and those of the program. */
+  onBeforeCall?: Hooks;
+  /** Inspect the result of every call. */
+  onAfterCall?: Hooks;
+  /** Milliseconds that a hook has for a call. Default: 60 seconds. */
+  hookTimeout?: number;
 }
 
 export interface SignalOptions {
@@ -278,8 +318,14 @@ export interface SchemaOf<T> {
 export interface ToolOptions {
   description?: string;
   title?: string;
-  /** The hints of the protocol, such as `readOnlyHint`. */
-  annotations?: JsonObject;
+  /** Whether it changes nothing. This and the next three become the annotations of the tool. */
+  readOnly?: boolean;
+  /** Whether its changes can destroy something. */
+  destructive?: boolean;
+  /** Whether a second call with the same arguments changes nothing more. */
+  idempotent?: boolean;
+  /** Whether it reaches things outside of the program, such as the web. */
+  openWorld?: boolean;
 }
 
 export interface OpenAiTool {

@@ -8,7 +8,9 @@ use std::time::Duration;
 use napi::bindgen_prelude::{Either, Null};
 use napi_derive::napi;
 use switchboard::ListKind;
-use switchboard_bindings::{CallOptions, Callbacks, Events, Failure, Host, HostConfig, Operation};
+use switchboard_bindings::{
+    CallHook, CallOptions, Callbacks, Events, Failure, Host, HostConfig, Operation,
+};
 
 use crate::bridge::{Bridge, Port, Value};
 use crate::values::Failed;
@@ -30,6 +32,19 @@ pub struct HostOptions {
     pub table: u32,
     /// The callbacks that the program has.
     pub callbacks: Vec<String>,
+    /// The hooks that the program has.
+    pub hooks: Vec<HookOptions>,
+    /// The time that each hook has for a call, in milliseconds.
+    pub hook_timeout: Option<f64>,
+}
+
+/// A function that inspects calls.
+#[napi(object)]
+pub struct HookOptions {
+    /// When it is called: `before_call` or `after_call`.
+    pub event: String,
+    /// The tools it covers.
+    pub tool: String,
 }
 
 impl HostOptions {
@@ -39,11 +54,20 @@ impl HostOptions {
             let has = self.callbacks.iter().any(|callback| callback == name);
             has.then(|| port.callback(table, false))
         };
+        let hooks = self.hooks.into_iter().filter_map(|hook| {
+            Some(CallHook {
+                event: CallHook::event(&hook.event)?,
+                tool: hook.tool,
+                callback: port.callback(table, false),
+            })
+        });
         let callbacks = Callbacks {
             elicitation: callback("elicitation"),
             sampling: callback("sampling"),
             roots: callback("roots"),
             approval: callback("approval"),
+            hooks: hooks.collect(),
+            hook_timeout: self.hook_timeout.and_then(milliseconds),
         };
         let files = self.files.unwrap_or_default();
         let environment = self.environment.map(|environment| {

@@ -390,6 +390,31 @@ describe('tools of the program', () => {
     assert.throws(() => host.tool('other', other, () => 1), /other cannot write this schema as JSON Schema/);
   });
 
+  test('declare what they do, and are listed at once', async () => {
+    const begun = performance.now();
+    const listed = async (tool) => (await host.listTools({ server: 'local' })).find((found) => found.tool === tool);
+    host.tool('find', null, () => 1, { title: 'Find it', readOnly: true, destructive: false, idempotent: true, openWorld: false });
+    const find = await listed('find');
+    assert.equal(find.title, 'Find it');
+    assert.deepEqual(find.definition.annotations, {
+      readOnlyHint: true,
+      destructiveHint: false,
+      idempotentHint: true,
+      openWorldHint: false,
+    });
+    host.tool('delete', null, () => 1, { destructive: true });
+    assert.deepEqual((await listed('delete')).definition.annotations, { destructiveHint: true });
+    host.tool('plain', null, () => 1);
+    const plain = await listed('plain');
+    assert.ok(!('annotations' in plain.definition) && !('title' in plain.definition));
+    for (const name of ['a', 'b', 'c']) {
+      host.tool(name, null, () => 1);
+      assert.ok(await listed(name));
+    }
+    // Change notifications would be rate limited: 100 ms, 200 ms, 400 ms, ...
+    assert.ok(performance.now() - begun < 1_000, String(performance.now() - begun));
+  });
+
   test('throw, return nothing, and are replaced', async () => {
     host.tool('odd', null, () => {
       throw new Error('as thrown');

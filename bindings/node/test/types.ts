@@ -7,6 +7,7 @@ import {
   type CallResult,
   type ErrorCode,
   type HostEvent,
+  type JsonObject,
   type Reply,
   type ServerStatus,
   type SessionEvent,
@@ -29,6 +30,12 @@ export async function hosts(signal: AbortSignal): Promise<void> {
     onSampling: () => ({ role: 'assistant', content: { type: 'text', text: 'hello' }, model: 'mine' }),
     onRoots: () => ({ roots: [{ uri: 'file:///tmp' }] }),
     onApproval: (question) => question.server === 'files' || { grant: 0 },
+    onBeforeCall: async ({ name, arguments: args }, { signal }) => {
+      is<AbortSignal>(signal);
+      return name === 'Bash' ? { decision: 'block', reason: 'no commands' } : { arguments: { ...args } };
+    },
+    onAfterCall: { 'mcp__files__*': ({ result }) => is<JsonObject | null>(result) },
+    hookTimeout: 1_000,
   });
   is<Tool[]>(await host.listTools({ server: 'files' }));
   const result = await host.call('files/read', { path: '.' }, { timeout: 100, signal, onProgress: ({ total }) => is<number | undefined>(total) });
@@ -61,7 +68,9 @@ export async function hosts(signal: AbortSignal): Promise<void> {
     is<AbortSignal>(signal);
     return { name };
   });
-  host.tool('json', { type: 'object' }, async () => 'done', { description: 'Does it' });
+  host.tool('json', { type: 'object' }, async () => 'done', { description: 'Does it', title: 'Do', readOnly: true });
+  // @ts-expect-error: hints are options
+  host.tool('hints', null, () => 1, { annotations: { readOnlyHint: true } });
   is<string | undefined>((await host.openaiTools())[0]?.function.name);
   is<boolean | undefined>((await host.openaiTools({ responses: true }))[0]?.strict);
   is<'object' | undefined>((await host.anthropicTools())[0]?.input_schema.type);

@@ -8,7 +8,7 @@ use switchboard_bindings::{AgentConfig, HostConfig};
 use crate::convert;
 use crate::held::Held;
 use crate::host::Host;
-use crate::inbox::Callbacks;
+use crate::inbox::{Answered, Callbacks};
 use crate::operation::Operation;
 
 /// An agent, on a host of its own. Dropping it without closing it ends the host's servers.
@@ -20,21 +20,21 @@ struct OpenAgent(switchboard_bindings::Agent);
 
 #[pymethods]
 impl Agent {
-    /// Creates an agent. `answered` are the questions that Python has functions for.
+    /// Creates an agent. `answered` is what Python has functions for.
     #[staticmethod]
     #[pyo3(signature = (callbacks, answered, *, path=None, model=None, instructions=None, max_requests=None,
         max_tokens=None, supervisor=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn create(
         callbacks: &Callbacks,
-        answered: Vec<String>,
+        answered: Answered,
         path: Option<PathBuf>,
         model: Option<String>,
         instructions: Option<String>,
         max_requests: Option<u32>,
         max_tokens: Option<u64>,
         supervisor: Option<PathBuf>,
-    ) -> Operation {
+    ) -> PyResult<Operation> {
         let config = AgentConfig {
             path,
             model,
@@ -46,11 +46,12 @@ impl Agent {
                 ..HostConfig::default()
             },
         };
-        let created = switchboard_bindings::Agent::create(config, &callbacks.questions(answered));
-        Operation::new(created, |py, agent| {
+        let callbacks = callbacks.answering(answered)?;
+        let created = switchboard_bindings::Agent::create(config, &callbacks);
+        Ok(Operation::new(created, |py, agent| {
             let agent = Self(Held::new(OpenAgent(agent)));
             Ok(Py::new(py, agent)?.into_any())
-        })
+        }))
     }
 
     /// Its host, which is closed with the agent.

@@ -10,7 +10,7 @@ use switchboard_bindings::{CallOptions, Format, HostConfig};
 
 use crate::convert;
 use crate::held::Held;
-use crate::inbox::{Callbacks, Inbox, Item};
+use crate::inbox::{Answered, Callbacks, Inbox, Item};
 use crate::operation::Operation;
 
 /// A host. Dropping it without closing it ends its servers.
@@ -36,26 +36,26 @@ impl Host {
 
 #[pymethods]
 impl Host {
-    /// Creates a host and starts its servers. `answered` are the questions that Python has functions for.
+    /// Creates a host and starts its servers. `answered` is what Python has functions for.
     #[staticmethod]
     #[pyo3(signature = (callbacks, answered, *, folder=None, servers=None, supervisor=None))]
     fn open(
         callbacks: &Callbacks,
-        answered: Vec<String>,
+        answered: Answered,
         folder: Option<PathBuf>,
         servers: Option<String>,
         supervisor: Option<PathBuf>,
-    ) -> Operation {
+    ) -> PyResult<Operation> {
         let config = HostConfig {
             folder,
             servers,
             supervisor,
             ..HostConfig::default()
         };
-        let opened = switchboard_bindings::Host::open(config, &callbacks.questions(answered));
-        Operation::new(opened, |py, host| {
+        let opened = switchboard_bindings::Host::open(config, &callbacks.answering(answered)?);
+        Ok(Operation::new(opened, |py, host| {
             Ok(Py::new(py, Self::new(host, true))?.into_any())
-        })
+        }))
     }
 
     /// Adds a tool from a definition in the form of the protocol.

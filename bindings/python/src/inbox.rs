@@ -3,10 +3,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use switchboard::Progress;
-use switchboard_bindings::{Reply, Request};
+use switchboard_bindings::{CallHook, Reply, Request};
+
+use crate::convert;
 
 /// A queue that a thread or an event loop of Python empties. Its socket is readable while there is something in it.
 #[pyclass(frozen, module = "switchboard_mcp._native")]
@@ -162,10 +165,30 @@ impl Callbacks {
 }
 
 impl Callbacks {
-    /// The callbacks for the questions of these names.
-    pub(crate) fn questions(&self, answered: Vec<String>) -> switchboard_bindings::Callbacks {
-        let mut callbacks = switchboard_bindings::Callbacks::default();
-        for name in answered {
+    /// The callbacks that Python has functions for.
+    pub(crate) fn answering(
+        &self,
+        answered: Answered,
+    ) -> PyResult<switchboard_bindings::Callbacks> {
+        let Answered {
+            questions,
+            hooks,
+            hook_timeout,
+        } = answered;
+        let hooks = hooks.into_iter().map(|(event, tool)| {
+            let known = CallHook::event(&event);
+            Ok(CallHook {
+                event: known.ok_or_else(|| PyValueError::new_err(event))?,
+                tool,
+                callback: self.callback(false),
+            })
+        });
+        let mut callbacks = switchboard_bindings::Callbacks {
+            hooks: hooks.collect::<PyResult<_>>()?,
+            hook_timeout: convert::duration(hook_timeout)?,
+            ..switchboard_bindings::Callbacks::default()
+        };
+        for name in questions {
             let slot = match name.as_str() {
                 "elicitation" => &mut callbacks.elicitation,
                 "sampling" => &mut callbacks.sampling,
@@ -175,7 +198,7 @@ impl Callbacks {
             };
             *slot = Some(self.callback(false));
         }
-        callbacks
+        Ok(callbacks)
     }
 
     /// The callback of a tool.
@@ -199,6 +222,18 @@ impl Callbacks {
     }
 }
 
+/// What Python has functions for.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Answered {
+    /// The names of questions.
+    questions: Vec<String>,
+    /// The event and the tools of each hook.
+    hooks: Vec<(String, String)>,
+    /// In seconds.
+    hook_timeout: Option<f64>,
+}
+
 /// A question to the program. Dropping it without an answer is an error for the asker.
 #[pyclass(frozen, module = "switchboard_mcp._native")]
 pub(crate) struct Question {
@@ -215,7 +250,7 @@ impl Question {
         self.id
     }
 
-    /// `elicitation`, `sampling`, `roots`, `approval`, or the name of a tool.
+    /// `elicitation`, `sampling`, `roots`, `approval`, `hook INDEX`, or the name of a tool.
     #[getter]
     fn name(&self) -> &str {
         &self.request.name

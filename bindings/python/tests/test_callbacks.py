@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import enum
 import threading
+import time
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -211,6 +212,42 @@ async def test_own_tools_with_a_schema_of_their_own() -> None:
 
         host.tool(name="shout", schema=schema)(exclaim)
         assert (await host.call("local/shout", {"text": "hi"})).text == "hi!"
+
+
+async def test_own_tools_declare_what_they_do() -> None:
+    async with Host() as host:
+
+        @host.tool(title="Find it", read_only=True, destructive=False, idempotent=True, open_world=False)
+        def find() -> None: ...
+
+        @host.tool(destructive=True)
+        def delete() -> None: ...
+
+        @host.tool
+        def plain() -> None: ...
+
+        definitions = {tool.tool: tool.definition for tool in await host.list_tools()}
+        assert definitions["find"]["title"] == "Find it"
+        assert definitions["find"]["annotations"] == {
+            "readOnlyHint": True,
+            "destructiveHint": False,
+            "idempotentHint": True,
+            "openWorldHint": False,
+        }
+        assert definitions["delete"]["annotations"] == {"destructiveHint": True}
+        assert not {"title", "annotations"} & set(definitions["plain"])
+        (found,) = [tool for tool in await host.list_tools() if tool.tool == "find"]
+        assert found.title == "Find it"
+
+
+async def test_a_tool_added_later_is_listed_at_once() -> None:
+    async with Host() as host:
+        begun = time.monotonic()
+        for count in range(1, 9):
+            host.tool(name=f"tool_{count}", schema={"type": "object"})(lambda: None)
+            assert len(await host.list_tools()) == count
+        # Change notifications would be rate limited: 100 ms, 200 ms, 400 ms, ...
+        assert time.monotonic() - begun < 1
 
 
 async def test_pydantic_models_are_arguments() -> None:

@@ -45,6 +45,8 @@ def test_programs(number: int, folder: Path, run_program: RunProgram) -> None:
         assert str(folder) in str(model.requests[1])
     elif "list_directory" in source:
         assert "[FILE] one.txt" in ended.stdout
+    elif "on_after_call" in source:
+        assert ended.stdout == "mcp__local__run {'command': 'ls'}\n"
     elif "convert" in source:
         assert ended.stdout == "3000.0\n"
 

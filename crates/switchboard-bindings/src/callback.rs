@@ -23,7 +23,7 @@ impl<F: Fn(Request, Reply) + Send + Sync + 'static> Callback for F {
 /// What a function of the other language is called with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The name of what is asked: `elicitation`, `sampling`, `roots`, `approval`, or the name of a tool.
+    /// The name of what is asked: `elicitation`, `sampling`, `roots`, `approval`, `hook INDEX`, or the name of a tool.
     pub name: String,
     /// The parameters, as JSON text.
     pub payload: String,

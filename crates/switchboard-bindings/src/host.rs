@@ -1,6 +1,5 @@
 //! The host, for programs in other languages.
 
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
@@ -18,7 +17,6 @@ use switchboard_protocol::types::decode;
 use switchboard_protocol::types::prompt::GetPromptRequestParams;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Mutex, broadcast, watch};
-use tokio::time::timeout;
 
 use crate::callback::Callback;
 use crate::events;
@@ -30,9 +28,6 @@ use crate::tool::Tool;
 
 /// The server of the program's own tools.
 pub const LOCAL: &str = "local";
-
-/// How long a call waits until tools that were just added are listed.
-const LIST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a host is built from. All parts are optional.
 #[derive(Debug, Clone, Default)]
@@ -374,43 +369,14 @@ impl Host {
             let server = Server::in_process(LOCAL, inner.local.clone());
             inner.host.add(server).await?;
         } else {
-            let mut events = inner.host.events();
-            inner.local.announce();
-            let changed = async {
-                loop {
-                    match events.recv().await {
-                        Ok(Event::CatalogChanged {
-                            server,
-                            list: ListKind::Tools,
-                        }) if server.as_str() == LOCAL && self.lists_local() => {
-                            break;
-                        }
-                        Ok(_) | Err(RecvError::Lagged(_)) => {}
-                        Err(RecvError::Closed) => break,
-                    }
-                }
-            };
-            // Tools that are set aside are never listed: their status tells why.
-            let _ = timeout(LIST_PATIENCE, changed).await;
+            // A server that the program has disabled or removed lists them when it is connected again.
+            let local = ServerName::from(LOCAL);
+            if inner.host.connect(&local).await.is_ok() {
+                inner.host.list_tools_again(&local).await;
+            }
         }
         *listed = added;
         Ok(())
-    }
-
-    /// Whether the catalog has all of the program's own tools.
-    fn lists_local(&self) -> bool {
-        let catalog = self.0.host.catalog();
-        let listed: HashSet<&str> = catalog
-            .server(LOCAL)
-            .map(|server| {
-                server
-                    .tools()
-                    .map(|tool| tool.reference().tool.as_str())
-                    .collect()
-            })
-            .unwrap_or_default();
-        let names = self.0.local.names();
-        names.iter().all(|name| listed.contains(name.as_str()))
     }
 }
 
@@ -493,6 +459,9 @@ pub(crate) async fn configure(
     }
     if let Some(approver) = callbacks.approver() {
         builder = builder.approver(approver);
+    }
+    for hook in callbacks.registrations() {
+        builder = builder.hook(hook);
     }
     for file in files {
         builder = builder.file(file);

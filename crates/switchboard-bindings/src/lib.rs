@@ -10,6 +10,7 @@
 //! | [`failure`] | the one error, with code, server, step, hint and causes |
 //! | [`callback`] | functions of the other language: called from here, answered later |
 //! | [`questions`] | what servers and the permission gate ask, passed to callbacks |
+//! | [`hooks`] | functions that inspect calls before and after they are made |
 //! | [`local`] | the server of tools that the other language implements |
 //! | [`host`] | the host |
 //! | [`tool`] | tools, and their definitions in the forms of model providers |
@@ -20,6 +21,7 @@ pub mod agent;
 pub mod callback;
 pub mod events;
 pub mod failure;
+pub mod hooks;
 pub mod host;
 pub mod local;
 pub mod questions;
@@ -29,6 +31,7 @@ pub mod tool;
 pub use agent::{Agent, AgentConfig, Session, TurnEvents};
 pub use callback::{Callback, Reply, Request};
 pub use failure::Failure;
+pub use hooks::CallHook;
 pub use host::{CallOptions, Events, Host, HostConfig};
 pub use questions::Callbacks;
 pub use runtime::Operation;

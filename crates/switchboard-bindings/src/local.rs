@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use switchboard::service::{Changes, unknown_tool};
+use switchboard::service::unknown_tool;
 use switchboard::{Features, Reply, RequestContext, Service, error_result, text_result};
 use switchboard_protocol::types::lifecycle::Implementation;
 use switchboard_protocol::types::tool::{CallToolRequestParams, CallToolResult, Tool};
@@ -24,7 +24,6 @@ pub struct LocalTools(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     tools: RwLock<Vec<LocalTool>>,
-    changes: Changes,
 }
 
 #[derive(Clone)]
@@ -61,13 +60,8 @@ impl LocalTools {
         Ok(())
     }
 
-    /// Tells the host that there are other tools.
-    pub(crate) fn announce(&self) {
-        self.0.changes.tools();
-    }
-
     /// The names of the tools.
-    pub(crate) fn names(&self) -> Vec<String> {
+    fn names(&self) -> Vec<String> {
         let tools = self.tools();
         tools
             .iter()
@@ -91,10 +85,6 @@ impl Service for LocalTools {
             tools: true,
             ..Features::NONE
         }
-    }
-
-    fn changes(&self) -> Option<&Changes> {
-        Some(&self.0.changes)
     }
 
     fn tools(&self) -> Vec<Tool<'static>> {

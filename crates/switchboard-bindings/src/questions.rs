@@ -4,11 +4,13 @@
 //! is not declared to servers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use switchboard::internal::hooks::Registration;
 use switchboard::permissions::{ConsentView, GrantPlace, PromptAnswer, Question};
 use switchboard::{Approver, ClientHandler, ServerName, declined};
 use switchboard_protocol::types::capabilities::{
@@ -21,6 +23,7 @@ use switchboard_protocol::types::{IntoOwned as _, decode, wire};
 use switchboard_protocol::{ErrorCode, ErrorObject};
 
 use crate::callback::{self, Callback};
+use crate::hooks::CallHook;
 
 /// The callbacks of a program. Those that are missing decline.
 #[derive(Clone, Default)]
@@ -33,6 +36,10 @@ pub struct Callbacks {
     pub roots: Option<Arc<dyn Callback>>,
     /// Decides about a call that requires approval.
     pub approval: Option<Arc<dyn Callback>>,
+    /// Inspect calls, in this order.
+    pub hooks: Vec<CallHook>,
+    /// The time that each hook has for a call; `None`: as hook programs have.
+    pub hook_timeout: Option<Duration>,
 }
 
 impl Callbacks {
@@ -40,6 +47,12 @@ impl Callbacks {
     pub(crate) fn approver(&self) -> Option<Arc<dyn Approver>> {
         let callback = self.approval.as_ref().map(Arc::clone)?;
         Some(Arc::new(AskProgram(callback)))
+    }
+
+    /// The hooks, in order.
+    pub(crate) fn registrations(&self) -> impl Iterator<Item = Registration> {
+        let hooks = self.hooks.iter().enumerate();
+        hooks.map(|(index, hook)| hook.registration(index, self.hook_timeout))
     }
 }
 
@@ -198,6 +211,7 @@ impl std::fmt::Debug for Callbacks {
             .field("sampling", &self.sampling.is_some())
             .field("roots", &self.roots.is_some())
             .field("approval", &self.approval.is_some())
+            .field("hooks", &self.hooks)
             .finish()
     }
 }

@@ -10,7 +10,15 @@ from types import TracebackType
 from typing import Any, TypeAlias, cast
 
 from switchboard_mcp import _bridge, _native, _program, _types
-from switchboard_mcp._handlers import Handlers, JsonObject, OnApproval, OnElicitation, OnRoots, OnSampling
+from switchboard_mcp._handlers import (
+    Handlers,
+    Hooks,
+    JsonObject,
+    OnApproval,
+    OnElicitation,
+    OnRoots,
+    OnSampling,
+)
 from switchboard_mcp._host import Host, SyncHost, entry_of
 from switchboard_mcp._native import Operation
 from switchboard_mcp._types import Reply, StoredSession, TurnEvent, Usage
@@ -29,7 +37,7 @@ class _Parts:
     def create(self, path: Path | None, **options: Any) -> Operation:
         return _native.Agent.create(
             self.callbacks,
-            list(self.handlers.questions),
+            self.handlers.answered,
             path=path,
             supervisor=_program.find(),
             **options,
@@ -65,12 +73,24 @@ class Agent:
         on_elicitation: OnElicitation | None = None,
         on_sampling: OnSampling | None = None,
         on_roots: OnRoots | None = None,
+        on_before_call: Hooks | None = None,
+        on_after_call: Hooks | None = None,
+        hook_timeout: float | None = None,
     ) -> Agent:
         """Creates an agent from a configuration file such as `agent.hcl`, or from a folder with one.
 
         `max_requests` and `max_tokens` limit a turn. Calls that require approval are denied without `on_approval`.
         """
-        parts = _Parts(_bridge.thread(), Handlers(on_elicitation, on_sampling, on_roots, on_approval))
+        handlers = Handlers(
+            on_elicitation,
+            on_sampling,
+            on_roots,
+            on_approval,
+            on_before_call,
+            on_after_call,
+            hook_timeout,
+        )
+        parts = _Parts(_bridge.thread(), handlers)
         created = parts.create(
             path, model=model, instructions=instructions, max_requests=max_requests, max_tokens=max_tokens
         )
@@ -215,12 +235,24 @@ class AsyncAgent:
         on_elicitation: OnElicitation | None = None,
         on_sampling: OnSampling | None = None,
         on_roots: OnRoots | None = None,
+        on_before_call: Hooks | None = None,
+        on_after_call: Hooks | None = None,
+        hook_timeout: float | None = None,
     ) -> AsyncAgent:
         """Creates an agent from a configuration file such as `agent.hcl`, or from a folder with one.
 
         `max_requests` and `max_tokens` limit a turn. Calls that require approval are denied without `on_approval`.
         """
-        parts = _Parts(_bridge.current(), Handlers(on_elicitation, on_sampling, on_roots, on_approval))
+        handlers = Handlers(
+            on_elicitation,
+            on_sampling,
+            on_roots,
+            on_approval,
+            on_before_call,
+            on_after_call,
+            hook_timeout,
+        )
+        parts = _Parts(_bridge.current(), handlers)
         created = parts.create(
             path, model=model, instructions=instructions, max_requests=max_requests, max_tokens=max_tokens
         )

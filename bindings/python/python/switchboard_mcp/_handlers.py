@@ -7,7 +7,7 @@ import itertools
 import json
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from switchboard_mcp._json import dumps
 from switchboard_mcp._native import Callbacks, Inbox, Question
@@ -42,6 +42,42 @@ OnSampling: TypeAlias = "Callable[[str, JsonObject], Mapping[str, Any] | Awaitab
 OnRoots: TypeAlias = "Callable[[str], Mapping[str, Any] | list[str] | Awaitable[Mapping[str, Any] | list[str]]]"
 OnApproval: TypeAlias = "Callable[[ApprovalQuestion], ApprovalAnswer | Awaitable[ApprovalAnswer]]"
 
+
+class HookCall(TypedDict):
+    """A call that a hook inspects."""
+
+    event: Literal["before_call", "after_call"]
+    #: Unique in the host, and the same before and after.
+    call: str
+    #: The session of the agent that makes the call, or that of the program.
+    session: str
+    #: The name that a model calls.
+    name: str
+    server: str | None
+    tool: str
+    #: With what earlier hooks changed.
+    arguments: Any
+    #: As the server sent it, with what earlier hooks changed; `None` before the call.
+    result: JsonObject | None
+
+
+class HookAnswer(TypedDict, total=False):
+    """What a hook does about a call. Without a key, the call stays as it is."""
+
+    #: `block` ends the call, or withholds its result. `ask` requires approval, `allow` needs none.
+    decision: Literal["allow", "ask", "block"]
+    reason: str
+    #: The arguments to send instead.
+    arguments: Mapping[str, Any]
+    #: The result to return instead, in the form of the protocol.
+    result: Mapping[str, Any]
+
+
+#: Inspects a call. An exception blocks it.
+Hook: TypeAlias = "Callable[[HookCall], HookAnswer | None | Awaitable[HookAnswer | None]]"
+#: A hook for all calls, or hooks by the tools that they cover: patterns as in permission rules.
+Hooks: TypeAlias = "Hook | Mapping[str, Hook]"
+
 #: Runs a plain function in another thread.
 RunPlain: TypeAlias = "Callable[[Callable[[], Any]], Awaitable[Any]]"
 
@@ -63,6 +99,9 @@ class Handlers:
         on_sampling: OnSampling | None,
         on_roots: OnRoots | None,
         on_approval: OnApproval | None,
+        on_before_call: Hooks | None,
+        on_after_call: Hooks | None,
+        hook_timeout: float | None,
     ) -> None:
         questions: dict[str, Callable[..., Any] | None] = {
             "elicitation": on_elicitation,
@@ -71,6 +110,13 @@ class Handlers:
             "approval": on_approval,
         }
         self.questions = {name: function for name, function in questions.items() if function is not None}
+        #: Event, tools and function of each hook.
+        self.hooks: list[tuple[str, str, Hook]] = []
+        for event, hooks in (("before_call", on_before_call), ("after_call", on_after_call)):
+            given: Any = hooks
+            by_tool: Mapping[str, Hook | None] = given if isinstance(hooks, Mapping) else {"*": given}
+            self.hooks += [(event, tool, hook) for tool, hook in by_tool.items() if hook is not None]
+        self.hook_timeout = hook_timeout
         self.tools: dict[str, OwnTool] = {}
         self.number = next(_numbers)
         _by_number[self.number] = self
@@ -79,8 +125,17 @@ class Handlers:
         return Callbacks(self.number, inbox)
 
     @property
+    def answered(self) -> JsonObject:
+        """What the native module can ask."""
+        return {
+            "questions": list(self.questions),
+            "hooks": [(event, tool) for event, tool, _ in self.hooks],
+            "hook_timeout": self.hook_timeout,
+        }
+
+    @property
     def is_empty(self) -> bool:
-        return not self.questions and not self.tools
+        return not self.questions and not self.hooks and not self.tools
 
     async def answer(self, is_tool: bool, question: Question, run_plain: RunPlain) -> None:
         """Answers a question. The asker gets an exception as an error."""
@@ -102,8 +157,12 @@ class Handlers:
         return _Call(lambda: tool.function(**arguments), is_async(tool.function))
 
     def _question(self, question: Question) -> _Call:
-        function = self.questions[question.name]
         payload = json.loads(question.payload)
+        kind, _, index = question.name.partition(" ")
+        if kind == "hook":
+            hook = self.hooks[int(index)][2]
+            return _Call(lambda: hook(payload), is_async(hook))
+        function = self.questions[question.name]
         if question.name == "approval":
             return _Call(lambda: function(payload), is_async(function))
         if question.name == "roots":

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, overlo
 
 from switchboard_mcp import _bridge, _native, _program, _types
 from switchboard_mcp._errors import ClosedError, InvalidArgumentsError
-from switchboard_mcp._handlers import Handlers, JsonObject, OnApproval, OnElicitation, OnRoots, OnSampling, OwnTool
+from switchboard_mcp._handlers import (
+    Handlers,
+    Hooks,
+    JsonObject,
+    OnApproval,
+    OnElicitation,
+    OnRoots,
+    OnSampling,
+    OwnTool,
+)
 from switchboard_mcp._json import dumps
 from switchboard_mcp._native import Operation, Tool
 from switchboard_mcp._types import CallResult, HostEvent, ServerStatus, ToolMatch
@@ -45,8 +54,19 @@ class _HostBase:
         on_sampling: OnSampling | None = None,
         on_roots: OnRoots | None = None,
         on_approval: OnApproval | None = None,
+        on_before_call: Hooks | None = None,
+        on_after_call: Hooks | None = None,
+        hook_timeout: float | None = None,
     ) -> None:
-        self._handlers = Handlers(on_elicitation, on_sampling, on_roots, on_approval)
+        self._handlers = Handlers(
+            on_elicitation,
+            on_sampling,
+            on_roots,
+            on_approval,
+            on_before_call,
+            on_after_call,
+            hook_timeout,
+        )
         self._folder: Path | None = None
         self._servers: str | None = None
         self._home: _bridge.Home | None = None
@@ -63,6 +83,9 @@ class _HostBase:
         on_sampling: OnSampling | None = None,
         on_roots: OnRoots | None = None,
         on_approval: OnApproval | None = None,
+        on_before_call: Hooks | None = None,
+        on_after_call: Hooks | None = None,
+        hook_timeout: float | None = None,
     ) -> Self:
         """A host with the configuration of a folder, as the program `switchboard` uses it there."""
         host = cls(
@@ -70,6 +93,9 @@ class _HostBase:
             on_sampling=on_sampling,
             on_roots=on_roots,
             on_approval=on_approval,
+            on_before_call=on_before_call,
+            on_after_call=on_after_call,
+            hook_timeout=hook_timeout,
         )
         host._folder = cwd
         return host
@@ -83,6 +109,9 @@ class _HostBase:
         on_sampling: OnSampling | None = None,
         on_roots: OnRoots | None = None,
         on_approval: OnApproval | None = None,
+        on_before_call: Hooks | None = None,
+        on_after_call: Hooks | None = None,
+        hook_timeout: float | None = None,
     ) -> Self:
         """A host with these servers: entries by name, alone or under `mcpServers`."""
         host = cls(
@@ -90,6 +119,9 @@ class _HostBase:
             on_sampling=on_sampling,
             on_roots=on_roots,
             on_approval=on_approval,
+            on_before_call=on_before_call,
+            on_after_call=on_after_call,
+            hook_timeout=hook_timeout,
         )
         host._servers = dumps(servers)
         return host
@@ -103,8 +135,13 @@ class _HostBase:
         /,
         *,
         name: str | None = None,
+        title: str | None = None,
         description: str | None = None,
         schema: JsonObject | None = None,
+        read_only: bool | None = None,
+        destructive: bool | None = None,
+        idempotent: bool | None = None,
+        open_world: bool | None = None,
     ) -> Callable[[Function], Function]: ...
     def tool(
         self,
@@ -112,17 +149,33 @@ class _HostBase:
         /,
         *,
         name: str | None = None,
+        title: str | None = None,
         description: str | None = None,
         schema: JsonObject | None = None,
+        read_only: bool | None = None,
+        destructive: bool | None = None,
+        idempotent: bool | None = None,
+        open_world: bool | None = None,
     ) -> Any:
         """Makes a function a tool of this host, on the server `local`.
 
         The definition comes from the function's name, docstring, type hints and defaults. A plain function runs in a
         thread, an asynchronous one where the host was opened; it is cancelled when the call is.
+
+        `read_only`, `destructive`, `idempotent` and `open_world` become the annotations of the tool. What you do not
+        pass is not declared.
         """
 
         # Not needed by most programs.
         from switchboard_mcp._schema import describe
+
+        hints = {
+            "readOnlyHint": read_only,
+            "destructiveHint": destructive,
+            "idempotentHint": idempotent,
+            "openWorldHint": open_world,
+        }
+        annotations = {hint: value for hint, value in hints.items() if value is not None}
 
         def add(function: Function) -> Function:
             described = describe(function, schema)
@@ -132,6 +185,10 @@ class _HostBase:
                 "description": described.description if description is None else description,
                 "inputSchema": described.schema,
             }
+            if title is not None:
+                definition["title"] = title
+            if annotations:
+                definition["annotations"] = annotations
             self._handlers.tools[tool_name] = OwnTool(definition, function, described.bind)
             if self._opened is not None:
                 self._add_tool(definition)
@@ -178,7 +235,7 @@ class _HostBase:
         self._callbacks = self._handlers.callbacks(self._home.inbox)
         return _native.Host.open(
             self._callbacks,
-            list(self._handlers.questions),
+            self._handlers.answered,
             folder=self._folder,
             # A host without a description has no servers.
             servers=self._servers or (None if self._folder is not None else "{}"),

@@ -57,7 +57,7 @@ class Host:
     @staticmethod
     def open(
         callbacks: Callbacks,
-        answered: list[str],
+        answered: dict[str, Any],
         *,
         folder: str | PathLike[str] | None = None,
         servers: str | None = None,
@@ -143,7 +143,7 @@ class Agent:
     @staticmethod
     def create(
         callbacks: Callbacks,
-        answered: list[str],
+        answered: dict[str, Any],
         *,
         path: str | PathLike[str] | None = None,
         model: str | None = None,

@@ -19,7 +19,7 @@ from switchboard_mcp import SyncHost, _program
 servers = {'recording': {'command': sys.executable, 'args': [sys.argv[1]]}}
 with SyncHost.from_servers(servers) as host:
     print(host.call('recording/echo', {'installed': True}).structured)
-assert _program.find().is_relative_to(sys.prefix), _program.find()
+assert _program.find().startswith(sys.prefix), _program.find()
 ";
 
 /// Puts the built module into the package and runs the tests in an environment of their own.

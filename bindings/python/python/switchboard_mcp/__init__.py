@@ -6,6 +6,8 @@ async with Host.from_config(".") as host:
 ```
 """
 
+from typing import TYPE_CHECKING
+
 from switchboard_mcp._agent import Agent, AsyncAgent, AsyncSession, AsyncTurn, Session, Turn
 from switchboard_mcp._errors import (
     CauseError,
@@ -43,18 +45,10 @@ from switchboard_mcp._handlers import (
 from switchboard_mcp._host import Host, HostEvents, OnProgress, SyncHost, SyncHostEvents
 from switchboard_mcp._native import VERSION as __version__
 from switchboard_mcp._native import Tool
-from switchboard_mcp._types import (
-    CallResult,
-    FailedServer,
-    HostEvent,
-    Reply,
-    ServerStatus,
-    StoredSession,
-    ToolCall,
-    ToolMatch,
-    TurnEvent,
-    Usage,
-)
+from switchboard_mcp._types import CallResult, HostEvent, ToolMatch, TurnEvent
+
+if TYPE_CHECKING:
+    from switchboard_mcp._records import FailedServer, Reply, ServerStatus, StoredSession, ToolCall, Usage
 
 __all__ = [
     "Agent",
@@ -110,3 +104,12 @@ __all__ = [
     "Usage",
     "__version__",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Imports the dataclasses on first use."""
+    if name in ("FailedServer", "Reply", "ServerStatus", "StoredSession", "ToolCall", "Usage"):
+        from switchboard_mcp import _records
+
+        return getattr(_records, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

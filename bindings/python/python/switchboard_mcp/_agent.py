@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from os import PathLike
-from pathlib import Path as FilePath
 from types import TracebackType
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from switchboard_mcp import _bridge, _native, _program, _types
 from switchboard_mcp._handlers import (
@@ -21,7 +20,12 @@ from switchboard_mcp._handlers import (
 )
 from switchboard_mcp._host import Host, SyncHost, entry_of
 from switchboard_mcp._native import Operation
-from switchboard_mcp._types import Reply, StoredSession, TurnEvent, Usage
+from switchboard_mcp._types import TurnEvent
+
+if TYPE_CHECKING:
+    from pathlib import Path as FilePath
+
+    from switchboard_mcp._records import Reply, StoredSession, Usage
 
 Path: TypeAlias = "str | PathLike[str]"
 
@@ -106,7 +110,7 @@ class Agent:
 
     def sessions(self) -> list[StoredSession]:
         """The stored sessions, newest first."""
-        return [StoredSession(**stored) for stored in json.loads(_bridge.block(self._native.sessions()))]
+        return _types.sessions(_bridge.block(self._native.sessions()))
 
     def delete(self, id: str) -> bool:
         """Deletes a stored session; `False` if there is none with this id."""
@@ -143,7 +147,7 @@ class Session:
     @property
     def workspace(self) -> FilePath:
         """The folder that it works in."""
-        return FilePath(self._native.workspace)
+        return self._native.workspace
 
     def add_mcp_server(
         self,
@@ -181,7 +185,7 @@ class Session:
 
     def usage(self) -> Usage:
         """The tokens used so far."""
-        return Usage(**json.loads(_bridge.block(self._native.usage())))
+        return _types.usage(_bridge.block(self._native.usage()))
 
     def compact(self) -> None:
         """Compacts the conversation."""
@@ -268,7 +272,7 @@ class AsyncAgent:
 
     async def sessions(self) -> list[StoredSession]:
         """The stored sessions, newest first."""
-        return [StoredSession(**stored) for stored in json.loads(await _bridge.wait(self._native.sessions()))]
+        return _types.sessions(await _bridge.wait(self._native.sessions()))
 
     async def delete(self, id: str) -> bool:
         """Deletes a stored session; `False` if there is none with this id."""
@@ -305,7 +309,7 @@ class AsyncSession:
     @property
     def workspace(self) -> FilePath:
         """The folder that it works in."""
-        return FilePath(self._native.workspace)
+        return self._native.workspace
 
     async def add_mcp_server(
         self,
@@ -343,7 +347,7 @@ class AsyncSession:
 
     async def usage(self) -> Usage:
         """The tokens used so far."""
-        return Usage(**json.loads(await _bridge.wait(self._native.usage())))
+        return _types.usage(await _bridge.wait(self._native.usage()))
 
     async def compact(self) -> None:
         """Compacts the conversation."""

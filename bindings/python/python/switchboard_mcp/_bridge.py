@@ -34,7 +34,6 @@ Watch: TypeAlias = "Callable[[Item], object]"
 #: Starts an operation that tells something: to this inbox, under this key.
 Start: TypeAlias = "Callable[[Inbox, int], Operation]"
 
-_keys = itertools.count(1)
 
 
 class Home(Protocol):
@@ -58,6 +57,8 @@ class _Base:
 
     def __init__(self) -> None:
         self.inbox = Inbox()
+        #: Of operations. One for each home, since threads must not share an iterator.
+        self.keys = itertools.count(1)
         self.watches: dict[int, Watch] = {}
         self.answering: dict[int, Callable[[], object]] = {}
 
@@ -115,7 +116,7 @@ class _AsyncioHome(_Base):
         return False
 
     async def wait(self, start: Start, watch: Watch | None) -> Any:
-        key = next(_keys)
+        key = next(self.keys)
         loop = self.loop()
         assert loop is not None
         future = self.pending[key] = loop.create_future()
@@ -193,7 +194,7 @@ class _TrioHome(_Base):
     async def wait(self, start: Start, watch: Watch | None) -> Any:
         trio = self.trio
         await trio.lowlevel.checkpoint_if_cancelled()
-        key = next(_keys)
+        key = next(self.keys)
         self.pending[key] = trio.lowlevel.current_task()
         if watch is not None:
             self.watches[key] = watch
@@ -327,8 +328,9 @@ def _trio_home() -> _TrioHome | None:
     if not trio.lowlevel.in_trio_task():
         return None
     global _trio_variable
-    if _trio_variable is None:
-        _trio_variable = trio.lowlevel.RunVar[Any]("switchboard_home")
+    with _lock:
+        if _trio_variable is None:
+            _trio_variable = trio.lowlevel.RunVar[Any]("switchboard_home")
     try:
         home: _TrioHome = _trio_variable.get()
     except LookupError:
@@ -425,7 +427,8 @@ def block_watching(start: Start, watch: Watch | None) -> Any:
         signal = _signals.pop()
     except IndexError:
         signal = _Signal()
-    key = next(_keys)
+    # The inbox receives nothing else.
+    key = 0
     operation = start(signal.inbox, key)
     try:
         operation.notify(signal.inbox, key)
@@ -463,6 +466,7 @@ def _forked() -> None:
     _lock = threading.Lock()
     _signals.clear()
     _asyncio_homes.clear()
+    _handlers.forked()
 
 
 if hasattr(os, "register_at_fork"):

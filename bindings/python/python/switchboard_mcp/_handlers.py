@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
-import itertools
 import json
+import threading
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, TypeAlias, TypedDict
@@ -81,8 +80,15 @@ Hooks: TypeAlias = "Hook | Mapping[str, Hook]"
 #: Runs a plain function in another thread.
 RunPlain: TypeAlias = "Callable[[Callable[[], Any]], Awaitable[Any]]"
 
-_numbers = itertools.count()
+_last_number = 0
+_lock = threading.Lock()
 _by_number: weakref.WeakValueDictionary[int, Handlers] = weakref.WeakValueDictionary()
+
+
+def forked() -> None:
+    """Another thread of the parent may have held the lock."""
+    global _lock
+    _lock = threading.Lock()
 
 
 def find(number: int) -> Handlers | None:
@@ -118,7 +124,11 @@ class Handlers:
             self.hooks += [(event, tool, hook) for tool, hook in by_tool.items() if hook is not None]
         self.hook_timeout = hook_timeout
         self.tools: dict[str, OwnTool] = {}
-        self.number = next(_numbers)
+        global _last_number
+        # Not a shared iterator, which free-threaded Python may advance in two threads at once.
+        with _lock:
+            _last_number += 1
+            self.number = _last_number
         _by_number[self.number] = self
 
     def callbacks(self, inbox: Inbox) -> Callbacks:
@@ -145,7 +155,7 @@ class Handlers:
                 result = await function.call()
             else:
                 result = await run_plain(function.call)
-                if inspect.isawaitable(result):
+                if hasattr(result, "__await__"):
                     result = await result
             question.resolve(dumps(function.convert(result)))
         except Exception as error:
@@ -188,6 +198,8 @@ class _Call:
 
 def is_async(function: Callable[..., Any]) -> bool:
     """Whether a function, or an object that can be called, is asynchronous."""
+    import inspect
+
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
 
 

@@ -22,10 +22,12 @@ from switchboard_mcp._handlers import (
 )
 from switchboard_mcp._json import dumps
 from switchboard_mcp._native import Operation, Tool
-from switchboard_mcp._types import CallResult, HostEvent, ServerStatus, ToolMatch
+from switchboard_mcp._types import CallResult, HostEvent, ToolMatch
 
 if TYPE_CHECKING:
     from langchain_core.tools import StructuredTool
+
+    from switchboard_mcp._records import ServerStatus
 
 Self = TypeVar("Self", bound="_HostBase")
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -1,16 +1,15 @@
-"""What operations return."""
+"""Results, matches and events."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from switchboard_mcp import _native
 from switchboard_mcp._native import Tool
 
-#: The state of a server.
-ServerState: TypeAlias = Literal["disabled", "lazy", "pending", "connected", "idle", "failed", "needs-auth"]
+if TYPE_CHECKING:
+    from switchboard_mcp._records import Reply, ServerStatus, StoredSession, Usage
 
 #: The types of the events of a host.
 HostEventType: TypeAlias = Literal[
@@ -50,9 +49,6 @@ TurnEventType: TypeAlias = Literal[
     "notice",
     "ended",
 ]
-
-#: Why a turn ended.
-EndReason: TypeAlias = Literal["done", "refused", "length", "turn_budget", "token_budget"]
 
 EventType = TypeVar("EventType", bound=str)
 
@@ -139,26 +135,6 @@ class ToolMatch(NamedTuple):
     score: float
 
 
-@dataclass(frozen=True)
-class ServerStatus:
-    """The status of a server, with reason and remedy."""
-
-    name: str
-    state: ServerState
-    reason: str | None
-    remedy: str | None
-    transport: str | None
-    required: bool
-    tools: int
-    protocol_version: str | None
-    restarts: int
-    latency_ms: float | None
-    startup_ms: float | None
-    pid: int | None
-    #: Seconds since 1970 when the state began.
-    since: float
-
-
 class _Event(dict[str, Any], Generic[EventType]):
     """A dictionary with the facts of an event, also as attributes. Facts that an event lacks are `None`."""
 
@@ -181,85 +157,29 @@ class TurnEvent(_Event[TurnEventType]):
     """Something that happened in a turn."""
 
 
-@dataclass(frozen=True)
-class Usage:
-    """Token counts of one or more answers."""
-
-    #: Input tokens that were neither read from nor written to the cache.
-    input: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-    #: Output tokens, including reasoning.
-    output: int = 0
-    #: Whether any count is an estimate, because the endpoint reported none.
-    is_estimate: bool = False
-
-    @property
-    def total(self) -> int:
-        """The sum of all counts."""
-        return self.input + self.cache_read + self.cache_write + self.output
-
-
-@dataclass(frozen=True)
-class ToolCall:
-    """A tool call of a turn."""
-
-    id: str
-    #: The tool's name as the model wrote it.
-    name: str
-    #: `None` if they were not valid JSON.
-    arguments: Any
-    is_error: bool
-    elapsed_ms: int
-
-
-@dataclass(frozen=True)
-class FailedServer:
-    """A server that was unavailable in a turn."""
-
-    name: str
-    state: str
-    reason: str
-    #: The last lines of its standard error, oldest first.
-    stderr: list[str] = field(default_factory=list[str])
-
-
-@dataclass(frozen=True)
-class Reply:
-    """The result of a turn. As a string, the text of the answer."""
-
-    session_id: str
-    response: str
-    tool_calls: list[ToolCall]
-    usage: Usage
-    reason: EndReason
-    failed_servers: list[FailedServer]
-
-    def __str__(self) -> str:
-        return self.response
-
-
-@dataclass(frozen=True)
-class StoredSession:
-    """A session that can be resumed."""
-
-    id: str
-    workspace: str
-    title: str
-    messages: int
-
-
 def statuses(text: str) -> list[ServerStatus]:
-    return [ServerStatus(**status) for status in json.loads(text)]
+    """The statuses in JSON text."""
+    from switchboard_mcp import _records
+
+    return _records.statuses(text)
+
+
+def sessions(text: str) -> list[StoredSession]:
+    """The stored sessions in JSON text."""
+    from switchboard_mcp import _records
+
+    return _records.sessions(text)
+
+
+def usage(text: str) -> Usage:
+    """The token counts in JSON text."""
+    from switchboard_mcp import _records
+
+    return _records.usage(text)
 
 
 def reply(text: str) -> Reply:
-    value = json.loads(text)
-    return Reply(
-        session_id=value["session_id"],
-        response=value["response"],
-        tool_calls=[ToolCall(**call) for call in value["tool_calls"]],
-        usage=Usage(**value["usage"]),
-        reason=value["reason"],
-        failed_servers=[FailedServer(**server) for server in value["failed_servers"]],
-    )
+    """The reply in JSON text."""
+    from switchboard_mcp import _records
+
+    return _records.reply(text)

@@ -1,0 +1,60 @@
+"""What `import switchboard_mcp` costs."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from conftest import RunProgram
+
+import switchboard_mcp
+
+#: Modules of the standard library that take milliseconds, and that not every program needs.
+HEAVY = (
+    "asyncio",
+    "ast",
+    "concurrent.futures",
+    "ctypes",
+    "dataclasses",
+    "datetime",
+    "email",
+    "http",
+    "importlib.metadata",
+    "inspect",
+    "logging",
+    "multiprocessing",
+    "pathlib",
+    "pydantic",
+    "selectors",
+    "socket",
+    "ssl",
+    "subprocess",
+    "tempfile",
+    "trio",
+    "typing_extensions",
+    "urllib",
+    "uuid",
+    "webbrowser",
+)
+
+IMPORTS = """
+import sys
+before = set(sys.modules)
+import switchboard_mcp
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+def test_no_heavy_module_is_imported(run_program: RunProgram) -> None:
+    ended = run_program(IMPORTS)
+    imported = ended.stdout.split()
+    assert "switchboard_mcp._native" in imported
+    heavy = [name for name in imported if any(name == other or name.startswith(f"{other}.") for other in HEAVY)]
+    assert heavy == []
+
+
+def test_what_is_imported_on_first_use_is_public() -> None:
+    for name in switchboard_mcp.__all__:
+        assert getattr(switchboard_mcp, name) is not None
+    assert dataclasses.is_dataclass(switchboard_mcp.Usage)
+    assert switchboard_mcp.Usage(input=1, output=2).total == 3
+    assert not hasattr(switchboard_mcp, "missing")

@@ -6,15 +6,17 @@ import asyncio
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
-from conftest import NODE, PACKAGES, RunProgram, filesystem
+from conftest import NODE, PACKAGES, PATIENCE, Recorder, RunProgram, filesystem, recording
 from scripted import ScriptedModel, call
 
 from switchboard_mcp import (
     Agent,
     ApprovalQuestion,
     AsyncAgent,
+    HookCall,
     InvalidArgumentsError,
     ModelError,
     OperationCancelledError,
@@ -209,12 +211,127 @@ async def test_a_cancelled_task_interrupts_its_turn(folder: Path, model: Scripte
                 await turn
 
 
-def test_budgets(folder: Path, model: ScriptedModel) -> None:
-    model.answers = [call("mcp__files__list_allowed_directories")] * 3
-    with model, Agent.create(folder, max_requests=2) as agent:
+def test_a_turn_is_interrupted_down_to_the_server(user: Path, folder: Path, model: ScriptedModel, recorder: Recorder) -> None:
+    allow(user, "mcp__recording__*")
+    model.answers = [call("mcp__recording__hang")] * 2 + ["Still here."]
+    with model, Agent.create(folder) as agent:
+        session = agent.session(folder)
+        session.add_mcp_server("recording", **recording(recorder))
+        # By closing the events.
+        turn = session.stream("Wait")
+        assert next(event for event in turn if event.type == "call_begins").tool == "hang"
+        number = recorder.until("hangs ")
+        turn.close()
+        assert recorder.until("cancelled ") == number
+        # By `interrupt`, which the events report.
+        turn = session.stream("Wait")
+        with pytest.raises(OperationCancelledError):
+            for event in turn:
+                if event.type == "call_begins":
+                    number = recorder.until("hangs ")
+                    session.interrupt()
+        assert recorder.until("cancelled ") == number
+        assert str(session.send("Are you there?")) == "Still here."
+
+
+async def test_a_turn_of_the_asynchronous_agent_is_interrupted(user: Path, folder: Path, model: ScriptedModel) -> None:
+    allow(user, "mcp__local__hang")
+    model.answers = [call("mcp__local__hang")] * 2 + ["Still here."]
+    with model:
+        async with await AsyncAgent.create(folder) as agent:
+            begun, cancelled = asyncio.Event(), asyncio.Event()
+
+            @agent.host.tool
+            async def hang() -> None:
+                begun.set()
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    cancelled.set()
+
+            session = agent.session(folder)
+            turn = asyncio.create_task(session.send("Wait"))
+            await asyncio.wait_for(begun.wait(), PATIENCE)
+            session.interrupt()
+            with pytest.raises(OperationCancelledError):
+                await turn
+            await asyncio.wait_for(cancelled.wait(), PATIENCE)
+
+            begun.clear()
+            cancelled.clear()
+            events = session.stream("Wait")
+            async for event in events:
+                if event.type == "call_begins":
+                    await asyncio.wait_for(begun.wait(), PATIENCE)
+                    break
+            events.close()
+            await asyncio.wait_for(cancelled.wait(), PATIENCE)
+            assert str(await session.send("Are you there?")) == "Still here."
+
+
+@pytest.mark.parametrize(
+    ("budget", "reason", "requests"),
+    [({"max_requests": 2}, "turn_budget", 2), ({"max_tokens": 20}, "token_budget", 2)],
+)
+def test_budgets(folder: Path, model: ScriptedModel, budget: dict[str, Any], reason: str, requests: int) -> None:
+    model.answers = [call("mcp__files__list_allowed_directories")] * 4
+    with model, Agent.create(folder, **budget) as agent:
         session = agent.session(folder)
         session.add_mcp_server("files", **filesystem(folder))
-        assert session.send("Go on").reason == "turn_budget"
+        assert session.send("Go on").reason == reason
+    assert len(model.requests) == requests
+
+
+async def test_budgets_of_the_asynchronous_agent(folder: Path, model: ScriptedModel) -> None:
+    model.answers = [call("mcp__local__again")] * 4
+    with model:
+        async with await AsyncAgent.create(folder, max_requests=3, max_tokens=20) as agent:
+            agent.host.tool(name="again", schema={"type": "object"})(lambda: "again")
+            assert (await agent.session(folder).send("Go on")).reason == "token_budget"
+
+
+def test_sub_agents(user: Path, folder: Path, model: ScriptedModel) -> None:
+    allow(user, "mcp__local__double")
+    model.answers = [call("Agent", prompt="Double 4"), call("mcp__local__double", value=4), "It is 8.", "The answer is 8."]
+    seen: list[str] = []
+
+    def observe(call: HookCall) -> None:
+        seen.append(call["name"])
+
+    with model, Agent.create(folder, on_before_call=observe, on_approval=lambda question: True) as agent:
+
+        @agent.host.tool
+        def double(value: int) -> int:
+            return value * 2
+
+        session = agent.session(folder)
+        events = list(session.stream("What is twice 4?"))
+    begun = {event.tool: event for event in events if event.type == "call_begins"}
+    assert begun["Agent"].parent is None
+    # The call of the sub-agent names the call that started it.
+    assert begun["double"].parent == begun["Agent"].id
+    assert seen == ["Agent", "mcp__local__double"]
+    assert events[-1].response == "The answer is 8."
+    # The tokens of the sub-agent count.
+    assert events[-1].usage["input"] + events[-1].usage["output"] == 60
+    # It knows nothing but its prompt.
+    assert "What is twice 4?" not in str(model.requests[1]["messages"])
+
+
+def test_a_session_is_resumed_by_another_agent_and_compacted(folder: Path, model: ScriptedModel) -> None:
+    model.answers = ["Hello.", "Welcome back.", "They greeted each other.", "Yes."]
+    with model:
+        with Agent.create(folder) as agent:
+            session = agent.session(folder)
+            session.send("Remember the word heron")
+        with Agent.create(folder) as agent:
+            resumed = agent.resume(session.id)
+            assert (resumed.id, resumed.workspace) == (session.id, session.workspace)
+            assert str(resumed.send("Hello again")) == "Welcome back."
+            assert "heron" in str(model.requests[1]["messages"])
+            resumed.compact()
+            assert str(resumed.send("Do you remember?")) == "Yes."
+            assert "They greeted each other." in str(model.requests[3]["messages"])
 
 
 def test_what_cannot_be_created(folder: Path, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -57,6 +57,7 @@ def test_anyio(backend: str, recorder: Recorder) -> None:
             async with anyio.create_task_group() as group:
                 for _ in range(4):
                     group.start_soon(host.call, "recording/pid")
+            number = ""
             async with anyio.create_task_group() as group:
                 group.start_soon(host.call, "recording/hang")
                 number = await anyio.to_thread.run_sync(recorder.until, "hangs ")
@@ -75,7 +76,7 @@ def test_anyio(backend: str, recorder: Recorder) -> None:
 
 def application(recorder: Recorder) -> FastAPI:
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         async with Host.from_servers({"recording": recording(recorder)}) as host:
             app.state.host = host
             yield
@@ -83,7 +84,8 @@ def application(recorder: Recorder) -> FastAPI:
     app = FastAPI(lifespan=lifespan)
 
     async def pid(request: Request) -> str:
-        return (await request.app.state.host.call("recording/pid")).text
+        host: Host = request.app.state.host
+        return (await host.call("recording/pid")).text
 
     app.add_api_route("/pid", pid)
     return app

@@ -212,6 +212,7 @@ impl std::fmt::Debug for Callbacks {
             .field("roots", &self.roots.is_some())
             .field("approval", &self.approval.is_some())
             .field("hooks", &self.hooks)
+            .field("hook_timeout", &self.hook_timeout)
             .finish()
     }
 }

@@ -183,6 +183,10 @@ fn events_end_when_the_host_is_closed() {
 
 /// Calls a tool that returns its arguments, with one hook. Returns the result or the failure as text, and the requests
 /// that the hook received.
+#[expect(
+    clippy::unwrap_used,
+    reason = "a helper that fails is a test that fails"
+)]
 fn hooked(event: &str, tool: &str, answer: Option<&'static str>) -> (String, Vec<Request>) {
     let (sender, requests) = mpsc::channel();
     let held = std::sync::Mutex::new(Vec::new());

@@ -1,7 +1,7 @@
 'use strict';
 
 const { bridge, start } = require('./bridge.js');
-const { checked } = require('./errors.js');
+const { checked, invalidArguments } = require('./errors.js');
 const { Host, hostOptions, internal, pathOf } = require('./host.js');
 const { Stream, asyncDispose } = require('./stream.js');
 const { parsed } = require('./values.js');
@@ -24,7 +24,9 @@ class Agent {
 
   static async create(path, options = {}) {
     const { options: host, functions } = hostOptions(options);
-    const { model, instructions, maxRequests, maxTokens, signal } = options;
+    const { model, instructions, signal } = options;
+    const maxRequests = count(options.maxRequests, 2 ** 32 - 1);
+    const maxTokens = count(options.maxTokens, Number.MAX_SAFE_INTEGER);
     const native = { path: path && pathOf(path), model, instructions, maxRequests, maxTokens, host };
     const handle = await start(functions, (id) => bridge.createAgent(id, native), { signal });
     return new Agent(internal, handle, functions);
@@ -119,6 +121,13 @@ class Session {
   async compact({ signal } = {}) {
     await start(this, (id) => this.#handle.compact(id), { signal });
   }
+}
+
+/** Checks a budget. */
+function count(value, most) {
+  if (value === undefined || value === null) return undefined;
+  if (Number.isInteger(value) && value >= 0 && value <= most) return value;
+  throw invalidArguments(`${value} is not a number from 0 to ${most}`);
 }
 
 module.exports = { Agent, Session, Reply };

@@ -23,7 +23,7 @@ pub struct AgentOptions {
     /// The maximum number of model requests in a turn.
     pub max_requests: Option<u32>,
     /// The maximum number of tokens in a turn.
-    pub max_tokens: Option<u32>,
+    pub max_tokens: Option<i64>,
     /// Further parts of the host.
     pub host: HostOptions,
 }
@@ -40,7 +40,10 @@ impl Bridge {
             model: options.model,
             instructions: options.instructions,
             max_requests: options.max_requests,
-            max_tokens: options.max_tokens.map(u64::from),
+            // JavaScript has checked that it is not negative.
+            max_tokens: options
+                .max_tokens
+                .and_then(|tokens| u64::try_from(tokens).ok()),
             host,
         };
         let port = self.0.clone();

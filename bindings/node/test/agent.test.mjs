@@ -172,6 +172,69 @@ test('tools of the program are tools of the agent, and budgets end a turn', asyn
   model.close();
 });
 
+test('a budget of tokens ends a turn, and a budget is a number', async () => {
+  const again = { calls: [{ name: 'mcp__local__again', args: {} }] };
+  const model = await scriptedModel(again, again, again, again);
+  const agent = await Agent.create(place, { env: model.env, onApproval, maxTokens: 20 });
+  agent.host.tool('again', null, () => 'again');
+  assert.equal((await agent.session(place).send('Go on')).reason, 'token_budget');
+  assert.equal(model.requests.length, 2);
+  await agent.close();
+  for (const budget of [{ maxTokens: -1 }, { maxTokens: 1.5 }, { maxRequests: '3' }, { maxRequests: 2 ** 32 }]) {
+    await assert.rejects(Agent.create(place, { env: model.env, ...budget }), { code: 'invalid_arguments' });
+  }
+  const large = await Agent.create(place, { env: model.env, maxTokens: 2 ** 33 });
+  await large.close();
+  model.close();
+});
+
+test('sub-agents share the tools, the hooks and the tokens of a turn', async () => {
+  const model = await scriptedModel(
+    { calls: [{ name: 'Agent', args: { prompt: 'Double 4' } }] },
+    { calls: [{ name: 'mcp__local__double', args: { value: 4 } }] },
+    { text: 'It is 8.' },
+    { text: 'The answer is 8.' },
+  );
+  const seen = [];
+  const onBeforeCall = ({ name }) => void seen.push(name);
+  const agent = await Agent.create(place, { env: model.env, onApproval, onBeforeCall });
+  agent.host.tool('double', null, ({ value }) => value * 2);
+  const events = [];
+  for await (const event of agent.session(place).stream('What is twice 4?')) events.push(event);
+  const begun = Object.fromEntries(events.filter(({ type }) => type === 'call_begins').map((event) => [event.tool, event]));
+  assert.equal(begun.Agent.parent, undefined);
+  assert.equal(begun.double.parent, begun.Agent.id);
+  assert.deepEqual(seen, ['Agent', 'mcp__local__double']);
+  const { response, usage } = events.at(-1);
+  assert.deepEqual([response, usage.input + usage.output], ['The answer is 8.', 60]);
+  assert.doesNotMatch(JSON.stringify(model.requests[1].messages), /What is twice 4/);
+  await agent.close();
+  model.close();
+});
+
+test('a session is resumed by another agent, and compacted', async () => {
+  const model = await scriptedModel(
+    { text: 'Hello.' },
+    { text: 'Welcome back.' },
+    { text: 'They greeted each other.' },
+    { text: 'Yes.' },
+  );
+  const first = await Agent.create(place, { env: model.env });
+  const session = first.session(place);
+  await session.send('Remember the word heron');
+  await first.close();
+  const second = await Agent.create(place, { env: model.env });
+  const resumed = await second.resume(session.id);
+  assert.deepEqual([resumed.id, resumed.workspace], [session.id, place]);
+  assert.equal(String(await resumed.send('Hello again')), 'Welcome back.');
+  assert.match(JSON.stringify(model.requests[1].messages), /heron/);
+  await resumed.compact();
+  assert.equal(String(await resumed.send('Do you remember?')), 'Yes.');
+  assert.match(JSON.stringify(model.requests[3].messages), /They greeted each other\./);
+  await second.close();
+  model.close();
+});
+
 test('calls of the model are approved by the program', async () => {
   const model = await scriptedModel({ calls: [{ name: 'mcp__own__echo', args: { text: 'x' } }] }, { text: 'denied, then' });
   const questions = [];

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 
 from conftest import RunProgram
 
@@ -58,3 +59,8 @@ def test_what_is_imported_on_first_use_is_public() -> None:
     assert dataclasses.is_dataclass(switchboard_mcp.Usage)
     assert switchboard_mcp.Usage(input=1, output=2).total == 3
     assert not hasattr(switchboard_mcp, "missing")
+
+
+def test_types_can_be_resolved_at_run_time() -> None:
+    for kind in (switchboard_mcp.HookCall, switchboard_mcp.HookAnswer, switchboard_mcp.ApprovalQuestion):
+        assert typing.get_type_hints(kind)

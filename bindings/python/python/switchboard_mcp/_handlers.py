@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 from switchboard_mcp._json import dumps
 from switchboard_mcp._native import Callbacks, Inbox, Question
 
-JsonObject: TypeAlias = "dict[str, Any]"
+JsonObject: TypeAlias = dict[str, Any]
 
 
 class ApprovalOffer(TypedDict):

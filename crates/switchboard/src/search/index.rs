@@ -46,7 +46,7 @@ pub struct Index {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Posting {
     pub(super) slot: u32,
-    /// Weight of the term for the tool, from 0 to 1.
+    /// Weight of the term for the tool, around 1 at most.
     pub(super) weight: f32,
 }
 
@@ -56,6 +56,8 @@ pub(super) struct Tool {
     pub(super) reference: ToolRef,
     /// Hash of the bare name: equal for namesakes on all servers.
     pub(super) likeness: u64,
+    /// Factor in the weights of its postings that evens out long and short texts.
+    pub(super) factor: f32,
 }
 
 /// Tools of one server. The first slot is for its instructions.
@@ -195,6 +197,11 @@ impl Index {
     /// Converts the number of a word in the vocabulary to a term.
     pub(super) fn term(number: u32) -> u32 {
         first_word().saturating_add(number)
+    }
+
+    /// Whether a term is a word and not a synonym group.
+    pub(super) fn is_word(term: u32) -> bool {
+        term >= first_word()
     }
 
     /// Returns the slots of tools that may have this lower-case name, exposed or bare.

@@ -20,11 +20,13 @@
 //! | [`Document`] | texts of one tool |
 //! | `text` | tokenizer and stemmer |
 //! | `lexicon`, `synonyms.txt` | stop words, weak words, synonyms |
+//! | `common_words` | common English words: frequency, and the words nearest in meaning |
 //! | `vocabulary` | indexed words and typo correction |
 //! | `query`, `written_file` | query parser; the file that a query wants written |
 //! | `writer` | term weights (BM25F) |
 //! | `live` | live index of a host's catalogue |
 
+mod common_words;
 mod document;
 mod index;
 mod lexicon;

@@ -2,6 +2,7 @@
 //!
 //! Independent of the indexed tools; `rank` turns words into scores.
 
+use super::common_words::{CommonWord, CommonWords};
 use super::document::beginning;
 use super::lexicon::Lexicon;
 use super::text::{Shape, Splitter};
@@ -24,6 +25,9 @@ const FEW_WORDS: usize = 4;
 
 /// Weight of a weak word.
 const LITTLE: f32 = 0.5;
+
+/// Stop words that are also the second part of a verb: "log in" is `login`.
+const PARTICLES: [&str; 7] = ["down", "in", "off", "on", "out", "over", "up"];
 
 /// Prefix of a list of tools by name.
 const SELECT: &str = "select:";
@@ -48,6 +52,8 @@ pub(super) struct Word {
     pub(super) weight: f32,
     /// Capitalized within a sentence, like a name. Names are never corrected to another word.
     pub(super) is_name: bool,
+    /// Entry in the table of common words.
+    pub(super) common: Option<CommonWord>,
 }
 
 /// Returns the names of a `select:` query, in order; `None` for any other query.
@@ -180,11 +186,12 @@ impl Reader {
             let says_nothing = entry.is_some_and(|entry| entry.says_nothing);
             let says_little = entry.is_some_and(|entry| entry.says_little);
             if shape == Shape::Part {
-                if !joined.is_empty() && (says_nothing || says_little) {
+                if !joined.is_empty() && (says_little || PARTICLES.contains(&word)) {
                     query.pairs.push(Word {
                         stem: format!("{joined}{word}").into(),
                         weight: 1.0,
                         is_name: false,
+                        common: None,
                     });
                 }
                 word.clone_into(joined);
@@ -197,10 +204,13 @@ impl Reader {
                 Some(place) => place,
                 None if query.words.len() == MAX_WORDS => return,
                 None => {
+                    let common = CommonWords::get().find(word);
+                    let weight = common.map_or(1.0, CommonWord::weight);
                     query.words.push(Word {
                         stem: word.into(),
-                        weight: if says_little { LITTLE } else { 1.0 },
+                        weight: if says_little { weight * LITTLE } else { weight },
                         is_name,
+                        common,
                     });
                     counts.push(0);
                     query.words.len() - 1
@@ -222,6 +232,7 @@ impl Reader {
                     stem,
                     weight,
                     is_name: false,
+                    common: None,
                 });
             }
         });
@@ -348,9 +359,10 @@ mod tests {
 
     #[test]
     fn repeated_words_count_more_but_not_much() {
-        let query = Query::parse("gold gold weather");
-        let weights: Vec<f32> = query.words.iter().map(|word| word.weight).collect();
-        assert_eq!(weights, [4.0 / 3.0, 1.0]);
+        let weight = |text: &str| Query::parse(text).words.first().map(|word| word.weight);
+        assert!(weight("gold gold") > weight("gold"));
+        let twice = weight("gold").map(|weight| 2.0 * weight);
+        assert!(weight(&"gold ".repeat(50)) < twice);
     }
 
     #[test]

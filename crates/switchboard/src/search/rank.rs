@@ -8,9 +8,10 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
+use super::common_words::CommonWords;
 use super::index::{Index, LANES, Posting, Tool, to_u32};
 use super::lexicon::Lexicon;
-use super::query::{Query, selected};
+use super::query::{Query, Word, selected};
 use super::written_file::WrittenFile;
 use crate::names::{ExposedName, ToolRef};
 
@@ -137,22 +138,35 @@ impl Index {
                 terms.push((term, terms.len(), weight));
             }
         };
-        let mut add_word = |number: Option<u32>, word: &str, weight: f32| {
-            if let Some(number) = number {
-                add(Self::term(number), weight);
-            }
-            for group in lexicon.groups_of(word) {
-                add(u32::from(*group), weight * SYNONYM);
-            }
-        };
         for word in &query.words {
-            let (is_name, weight) = (word.is_name, word.weight);
+            let Word {
+                weight,
+                is_name,
+                common,
+                ..
+            } = *word;
             let word = &*word.stem;
             let number = self.vocabulary.get(word);
+            // No tool contains the word: tools may contain words that are near in meaning.
+            if let Some(common) = common.filter(|_| !is_name && self.count(number) == 0) {
+                for (near, factor) in CommonWords::get().nearest(common) {
+                    if let Some(near) = self.vocabulary.get(near) {
+                        add(Self::term(near), weight * factor);
+                    }
+                }
+            }
+            let mut add_word = |number: Option<u32>, word: &str, weight: f32| {
+                if let Some(number) = number {
+                    add(Self::term(number), weight);
+                }
+                for group in lexicon.groups_of(word) {
+                    add(u32::from(*group), weight * SYNONYM);
+                }
+            };
             let leads_to = lexicon.entry(word).map_or(&[][..], |entry| &entry.leads_to);
             if self.reach(number, word) == 0 && leads_to.is_empty() {
                 if !is_name
-                    && let Some(number) = self.guess(word, query.is_short())
+                    && let Some(number) = self.guess(word, query.is_short(), common.is_some())
                     && let Some(guessed) = self.vocabulary.word(number)
                 {
                     add_word(Some(number), guessed, weight * GUESSED);
@@ -185,15 +199,20 @@ impl Index {
 
     /// Number of postings of a word and its synonyms.
     fn reach(&self, number: Option<u32>, word: &str) -> usize {
-        let own = number.map_or(0, |number| self.postings(Self::term(number)).len());
         let groups = Lexicon::get().groups_of(word).iter();
-        own + groups
-            .map(|group| self.postings(u32::from(*group)).len())
-            .sum::<usize>()
+        self.count(number)
+            + groups
+                .map(|group| self.postings(u32::from(*group)).len())
+                .sum::<usize>()
     }
 
-    /// Completes or corrects a word without postings.
-    fn guess(&self, word: &str, is_short: bool) -> Option<u32> {
+    /// Number of tools that contain a word.
+    fn count(&self, number: Option<u32>) -> usize {
+        number.map_or(0, |number| self.postings(Self::term(number)).len())
+    }
+
+    /// Completes or corrects a word without postings. A common word is not a typo.
+    fn guess(&self, word: &str, is_short: bool, is_common: bool) -> Option<u32> {
         let reach = |number: u32| {
             let word = self.vocabulary.word(number).unwrap_or_default();
             self.reach(Some(number), word)
@@ -201,7 +220,11 @@ impl Index {
         let completed = (is_short && word.len() >= MIN_START)
             .then(|| self.vocabulary.complete(word, reach))
             .flatten();
-        completed.or_else(|| self.vocabulary.correct(word, reach))
+        completed.or_else(|| {
+            (!is_common)
+                .then(|| self.vocabulary.correct(word, reach))
+                .flatten()
+        })
     }
 
     /// Inverse document frequency of a term.
@@ -396,9 +419,12 @@ impl Index {
                 all | 1_u8.checked_shl(to_u32(bit)).unwrap_or(0)
             });
             let fitting = (0_u32..).zip(&fits);
-            let fitting = fitting.filter(|(_, (_, most, has))| *has == all && *most >= IN_NAME);
             fitting
-                .filter_map(|(slot, (score, ..))| Some((*score, &self.tool(slot)?.name, slot)))
+                .filter(|(_, (.., has))| *has == all)
+                .filter_map(|(slot, (score, most, _))| {
+                    let tool = self.tool(slot)?;
+                    (*most >= IN_NAME * tool.factor).then_some((*score, &tool.name, slot))
+                })
                 .min_by(|left, right| {
                     (right.0.total_cmp(&left.0)).then_with(|| left.1.cmp(right.1))
                 })

@@ -18,6 +18,10 @@ const SATURATION: f32 = 1.2;
 /// Weight of two adjacent words of a name, joined into one.
 const PAIR: f32 = 2.0;
 
+/// Length of the weight vector of a usual tool. A tool whose vector is longer has more words than others, and matches more
+/// queries by chance.
+const LENGTH: f32 = 1.25;
+
 /// Maximum length of a name, in bytes.
 const MAX_NAME: usize = 256;
 
@@ -36,7 +40,7 @@ impl Field {
     const NAME: Self = Self { weight: 3.0, by_length: 0.5, length: 3.0 };
     const TITLE: Self = Self { weight: 2.0, by_length: 0.5, length: 3.0 };
     const SERVER: Self = Self { weight: 2.0, by_length: 0.0, length: 2.0 };
-    const DESCRIPTION: Self = Self { weight: 1.0, by_length: 0.75, length: 25.0 };
+    const DESCRIPTION: Self = Self { weight: 0.7, by_length: 0.75, length: 25.0 };
     const PARAMETER_NAMES: Self = Self { weight: 0.7, by_length: 0.5, length: 4.0 };
     const PARAMETER_TEXTS: Self = Self { weight: 0.6, by_length: 0.4, length: 20.0 };
     const INSTRUCTIONS: Self = Self { weight: 1.0, by_length: 0.75, length: 50.0 };
@@ -97,7 +101,7 @@ impl Writer {
         ] {
             self.field(vocabulary, beginning(text, MAX_DESCRIPTION), &field);
         }
-        self.finish(to_u32(written.tools.len() + 1), written);
+        let factor = self.finish(to_u32(written.tools.len() + 1), written);
         written.tools.push(Tool {
             name: document.name.clone(),
             reference: ToolRef {
@@ -105,6 +109,7 @@ impl Writer {
                 tool: document.tool.clone(),
             },
             likeness: likeness(&document.tool.as_str().to_lowercase()),
+            factor,
         });
     }
 
@@ -185,14 +190,29 @@ impl Writer {
         }
     }
 
-    fn finish(&mut self, place: u32, written: &mut Written) {
+    /// Writes the postings of a tool or of instructions; returns the factor that evens out their total weight.
+    fn finish(&mut self, place: u32, written: &mut Written) -> f32 {
+        let start = written.postings.len();
+        let mut squares = 0.0;
         for term in self.touched.drain(..) {
             if let Some(sum) = self.sums.get_mut(term as usize) {
                 let weight = *sum / (*sum + SATURATION);
                 written.postings.push((term, place, weight));
+                if Index::is_word(term) {
+                    squares += weight * weight;
+                }
                 *sum = 0.0;
             }
         }
+        let factor = if squares > 0.0 {
+            (LENGTH / f32::sqrt(squares)).sqrt()
+        } else {
+            1.0
+        };
+        for (.., weight) in written.postings.iter_mut().skip(start) {
+            *weight *= factor;
+        }
+        factor
     }
 }
 

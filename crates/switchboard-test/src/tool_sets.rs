@@ -12,7 +12,7 @@ use crate::shared::tool_search_data;
 /// Result counts for recall@1, @5 and @10.
 pub const DEPTHS: [usize; 3] = [1, 5, 10];
 
-/// The set used while the search was developed. The others were not.
+/// The set used while the search was developed. The others served only to accept or reject changes as a whole.
 pub const SEEN: &str = "livemcpbench-dev";
 
 /// A set of tools, with queries for them.

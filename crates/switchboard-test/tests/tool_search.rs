@@ -7,9 +7,9 @@ use switchboard::search::{Document, Index};
 use switchboard_test::tool_sets::{DEPTHS, ListedTool, SEEN, ToolSet, tool_sets};
 
 /// Minimum recall@10 on the set used during development, and on average over the others. Plain BM25 reaches 0.41 on all
-/// queries of the former.
-const LEAST_SEEN: f64 = 0.65;
-const LEAST_UNSEEN: f64 = 0.80;
+/// queries of the former. Without the table of common words, the average is 0.821.
+const LEAST_SEEN: f64 = 0.70;
+const LEAST_OTHERS: f64 = 0.825;
 
 #[test]
 fn queries_find_the_tools_they_need() {
@@ -17,7 +17,7 @@ fn queries_find_the_tools_they_need() {
         return;
     };
     let last = DEPTHS[2];
-    let mut unseen = Vec::new();
+    let mut others = Vec::new();
     for set in &sets {
         let index = index(set);
         assert_eq!(index.len(), set.tools.len(), "{}", set.name);
@@ -32,15 +32,15 @@ fn queries_find_the_tools_they_need() {
                 "recall@{last} is {recall:.3}, below {LEAST_SEEN}"
             );
         } else {
-            unseen.push(recall);
+            others.push(recall);
         }
     }
-    if !unseen.is_empty() {
-        let mean = unseen.iter().sum::<f64>() / f64::from(u32::try_from(unseen.len()).unwrap());
+    if !others.is_empty() {
+        let mean = others.iter().sum::<f64>() / f64::from(u32::try_from(others.len()).unwrap());
         assert!(
-            mean >= LEAST_UNSEEN,
-            "recall@{last} on {} sets is {mean:.3} on average, below {LEAST_UNSEEN}",
-            unseen.len()
+            mean >= LEAST_OTHERS,
+            "recall@{last} on {} sets is {mean:.3} on average, below {LEAST_OTHERS}",
+            others.len()
         );
     }
 }

@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::host::{MEBIBYTE, report_of};
-use super::{Bound, Row, middle, program, target};
+use super::{Bound, Row, middle, target};
 use crate::interop;
 use crate::run::{command, root, run};
 
@@ -58,10 +58,13 @@ const LANGUAGES: [Language; 2] = [
     },
 ];
 
+/// The Cargo profile of the packages, as `cargo xtask package` uses it.
+const PROFILE: &str = "dist";
+
 /// The longest import of a package.
 const IMPORT: f64 = 60e6;
 
-/// The packages in the bench profile.
+/// The packages as they are published.
 struct Packages {
     /// The folder with the Python package.
     python: PathBuf,
@@ -101,7 +104,7 @@ struct Report {
 fn report(client: &dyn Fn() -> Command) -> Result<Report, String> {
     let run = |calls: &str, tools: &str| {
         let mut client = client();
-        client.args([calls, &program("echo-server")]);
+        client.arg(calls).arg(program("echo-server"));
         client.env("ECHO_ERA", "stateful").env("ECHO_TOOLS", tools);
         client.env("SWITCHBOARD_PROGRAM", program("switchboard"));
         client.env(
@@ -168,7 +171,7 @@ fn build() -> Result<Packages, String> {
         "build",
         "--quiet",
         "--profile",
-        "bench",
+        PROFILE,
         "--package",
         "switchboard-python",
         "--package",
@@ -183,18 +186,23 @@ fn build() -> Result<Packages, String> {
         "--bin",
         "echo-server",
     ])?;
-    let release = target().join("release");
+    let built = target().join(PROFILE);
     let python = target().join("bench-python");
     let package = python.join("switchboard_mcp");
     copy_folder(
         &root().join("bindings/python/python/switchboard_mcp"),
         &package,
     )?;
-    let native = release.join("lib_native.so");
+    let native = built.join("lib_native.so");
     copy(&native, &package.join("_native.abi3.so"))?;
-    let node = release.join("switchboard.node");
-    copy(&release.join("libswitchboard_node.so"), &node)?;
+    let node = built.join("switchboard.node");
+    copy(&built.join("libswitchboard_node.so"), &node)?;
     Ok(Packages { python, node })
+}
+
+fn program(name: &str) -> PathBuf {
+    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    target().join(PROFILE).join(file)
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), String> {

@@ -276,6 +276,17 @@ mod tests {
         }
     }
 
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_browser_that_exits_with_an_error_has_failed() {
+        let url = Url::parse("https://a.example/").unwrap();
+        for (program, has_failed) in [("true", false), ("false", true)] {
+            let variables = variables(&[("BROWSER", program), ("PATH", "/bin:/usr/bin")]);
+            let mut opening = open(&url, &variables).unwrap();
+            assert_eq!(opening.failed().await, has_failed, "{program}");
+        }
+    }
+
     #[test]
     fn a_browser_gets_no_secret_of_anybody() {
         let variables = variables(&[

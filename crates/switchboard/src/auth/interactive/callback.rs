@@ -101,22 +101,11 @@ impl CallbackListener {
                 IpAddr::V6(Ipv6Addr::LOCALHOST),
             ],
         };
-        let mut listeners = Vec::new();
-        let mut failed = None;
+        let mut bound = Vec::new();
         for address in addresses {
-            match listen(SocketAddr::new(*address, port)).await {
-                Ok(listener) => listeners.push(listener),
-                Err(error) => failed = Some(error),
-            }
+            bound.push(listen(SocketAddr::new(*address, port)).await);
         }
-        // One address family may be missing on this machine. A port in use is an error: its owner would receive the
-        // callback.
-        match failed {
-            Some(BindError::Io { error, .. })
-                if error.kind() == io::ErrorKind::AddrNotAvailable && !listeners.is_empty() => {}
-            Some(error) => return Err(error),
-            None => {}
-        }
+        let listeners = usable(bound)?;
         Ok(Self {
             redirect_uri,
             port,
@@ -273,6 +262,37 @@ fn is_this_machine(url: &Url) -> bool {
         Some(Host::Ipv6(address)) => address == Ipv6Addr::LOCALHOST,
         None => false,
     }
+}
+
+/// Returns the open listeners. One address family may be missing on this machine. A port in use is an error: its owner
+/// would receive the callback.
+fn usable<T>(bound: Vec<Result<T, BindError>>) -> Result<Vec<T>, BindError> {
+    let mut listeners = Vec::new();
+    let mut missing = None;
+    for result in bound {
+        match result {
+            Ok(listener) => listeners.push(listener),
+            Err(BindError::Io { address, error }) if lacks_family(&error) => {
+                missing = Some(BindError::Io { address, error });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    match missing {
+        Some(error) if listeners.is_empty() => Err(error),
+        _ => Ok(listeners),
+    }
+}
+
+/// Whether binding failed because this machine does not have the address family. Without an address of the family the
+/// error is `AddrNotAvailable`; a kernel without the family (`ipv6.disable=1`) rejects the socket itself.
+fn lacks_family(error: &io::Error) -> bool {
+    #[cfg(unix)]
+    let unsupported = rustix::io::Errno::AFNOSUPPORT.raw_os_error();
+    // `WSAEAFNOSUPPORT`.
+    #[cfg(not(unix))]
+    let unsupported = 10047;
+    error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(unsupported)
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, BindError> {

@@ -250,3 +250,72 @@ async fn a_request_may_have_a_long_code_and_cookies() {
     let (callback, ()) = tokio::join!(listener.answer(&state), sent);
     assert_eq!(callback.code, Some(Secret::new("a")));
 }
+
+#[tokio::test]
+async fn a_numeric_redirect_uri_is_bound_at_its_own_address_only() {
+    for (host, address) in [
+        ("127.0.0.1", IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        ("[::1]", IpAddr::V6(Ipv6Addr::LOCALHOST)),
+    ] {
+        // Another program may have the port at the other address.
+        let Ok(free) = listen(SocketAddr::new(address, 0)).await else {
+            assert!(address.is_ipv6(), "every machine has an IPv4 loopback");
+            continue;
+        };
+        let port = port_of(&free).unwrap();
+        drop(free);
+        let callback = CallbackAddress {
+            redirect_uri: Some(format!("http://{host}:{port}/callback")),
+            port: None,
+        };
+        let bound = CallbackListener::bind(&callback).await.unwrap();
+        let listeners = bound.listeners.iter();
+        let found: Vec<SocketAddr> = listeners
+            .map(|listener| listener.local_addr().unwrap())
+            .collect();
+        assert_eq!(found, [SocketAddr::new(address, port)]);
+    }
+}
+
+fn bind_error(error: io::Error) -> BindError {
+    BindError::Io {
+        address: "an address".to_owned(),
+        error,
+    }
+}
+
+#[test]
+fn a_machine_without_ipv6_listens_at_its_ipv4_address() {
+    let in_use = || Err(bind_error(io::ErrorKind::AddrInUse.into()));
+    let missing = || Err(bind_error(io::ErrorKind::AddrNotAvailable.into()));
+    for (bound, expected) in [
+        (vec![Ok(4), Ok(6)], Ok(vec![4, 6])),
+        (vec![Ok(4), missing()], Ok(vec![4])),
+        (vec![missing(), Ok(6)], Ok(vec![6])),
+        (vec![Ok(4), in_use()], Err(io::ErrorKind::AddrInUse)),
+        (vec![in_use(), Ok(6)], Err(io::ErrorKind::AddrInUse)),
+        // The port in use is the error to report, not the missing family.
+        (vec![in_use(), missing()], Err(io::ErrorKind::AddrInUse)),
+        (vec![missing(), in_use()], Err(io::ErrorKind::AddrInUse)),
+        (vec![missing()], Err(io::ErrorKind::AddrNotAvailable)),
+    ] {
+        let described = format!("{bound:?}");
+        let found = usable(bound).map_err(|error| match error {
+            BindError::Io { error, .. } => error.kind(),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(found, expected, "{described}");
+    }
+}
+
+#[test]
+fn an_address_family_is_missing_without_an_address_or_without_kernel_support() {
+    assert!(lacks_family(&io::ErrorKind::AddrNotAvailable.into()));
+    assert!(!lacks_family(&io::ErrorKind::AddrInUse.into()));
+    #[cfg(unix)]
+    {
+        let unsupported = rustix::io::Errno::AFNOSUPPORT;
+        assert!(lacks_family(&unsupported.into()));
+        assert!(!lacks_family(&rustix::io::Errno::ACCESS.into()));
+    }
+}

@@ -111,6 +111,26 @@ async fn a_refresh_token_that_is_refused_is_not_sent_again() {
 }
 
 #[tokio::test]
+async fn a_refresh_token_is_kept_if_the_refusal_is_not_about_it() {
+    let world = World::start().await;
+    let server = world.server(AuthSettings::default());
+    world.log_in(&server).await.unwrap();
+    let oauth = world.oauth(&server);
+    let shown = credentials(&world, &oauth).await;
+    world.expire();
+    let refusal = (401, None, r#"{"error":"invalid_client"}"#.to_owned());
+    world.script().instead.insert("/token".to_owned(), refusal);
+    let verdict = unauthorized(&world, &oauth, &shown).await;
+    assert_eq!(verdict, Verdict::NeedsPerson);
+    // The authorization server accepts the client again.
+    world.script().instead.clear();
+    let verdict = unauthorized(&world, &oauth, &shown).await;
+    assert_eq!((verdict, refreshes(&world)), (Verdict::Again, 2));
+    let shown = credentials(&world, &oauth).await;
+    assert_eq!(authorization(&shown), Some("Bearer access-5"));
+}
+
+#[tokio::test]
 async fn a_token_that_is_refused_right_away_is_not_renewed_for_ever() {
     let world = World::start().await;
     let server = world.server(AuthSettings::default());
@@ -197,20 +217,20 @@ async fn tokens_that_cannot_be_kept_are_used_and_what_they_replaced_is_not_sent_
 
 /// A clock stopped at a number of seconds after its creation.
 #[derive(Debug)]
-struct Later {
+pub(crate) struct Later {
     made: Timestamp,
     seconds: AtomicU64,
 }
 
 impl Later {
-    fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             made: SystemClock.now(),
             seconds: AtomicU64::new(0),
         })
     }
 
-    fn set(&self, seconds: u64) {
+    pub(crate) fn set(&self, seconds: u64) {
         self.seconds.store(seconds, Ordering::SeqCst);
     }
 }
@@ -248,6 +268,27 @@ async fn a_token_is_renewed_before_it_ends() {
         let shown = credentials(&world, &oauth).await;
         assert_eq!(authorization(&shown), Some("Bearer access-5"));
         assert_eq!(refreshes(&world), 1);
+    }
+}
+
+#[tokio::test]
+async fn the_lifetime_of_a_refreshed_token_counts_from_its_refresh() {
+    let world = World::start().await;
+    let server = world.server(AuthSettings::default());
+    world.log_in(&server).await.unwrap();
+    world.script().expires_in = Some(100);
+    let clock = Later::new();
+    let oauth = OAuth::with_clock(
+        server,
+        world.fetcher(),
+        world.vault(),
+        Arc::clone(&clock) as Arc<dyn Clock>,
+    );
+    // Refreshed at 3550 s for 100 s, so due again at 3640 s.
+    for (seconds, expected) in [(3550, 1), (3639, 1), (3640, 2)] {
+        clock.set(seconds);
+        credentials(&world, &oauth).await;
+        assert_eq!(refreshes(&world), expected, "at {seconds} s");
     }
 }
 

@@ -1,10 +1,11 @@
 //! Tests of renewing, refreshing and invalidating a session.
 
+use std::future::ready;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::super::record::{Client, ClientAuth};
 use super::super::server::{AuthSettings, Grant};
-use super::super::vault::MemoryVault;
+use super::super::vault::{MemoryVault, VaultKey, VaultLock};
 use super::*;
 use crate::transport::http::{HttpClient, HttpSettings};
 
@@ -23,6 +24,10 @@ struct Session {
 }
 
 fn session(grant: Grant) -> Session {
+    session_in(Arc::new(MemoryVault::default()), grant)
+}
+
+fn session_in(vault: Arc<dyn Vault>, grant: Grant) -> Session {
     let url = Url::parse("https://server.example/mcp").unwrap();
     let settings = AuthSettings {
         grant,
@@ -31,10 +36,69 @@ fn session(grant: Grant) -> Session {
     let server = ProtectedServer::new(&url, settings).unwrap();
     let fetcher = Fetcher::new(&HttpClient::new(HttpSettings::default()).unwrap());
     let clock = Arc::new(SetClock::default());
-    let vault = Arc::new(MemoryVault::default());
     Session {
         oauth: OAuth::with_clock(server, fetcher, vault, clock.clone()),
         clock,
+    }
+}
+
+/// The operation of a vault that goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    ReadFails,
+    LockFails,
+    /// Another process logs out before the lock is acquired.
+    LoggedOut,
+}
+
+#[derive(Debug)]
+struct FaultyVault(MemoryVault, Fault);
+
+impl FaultyVault {
+    fn new(fault: Fault) -> Arc<Self> {
+        Arc::new(Self(MemoryVault::default(), fault))
+    }
+}
+
+impl Vault for FaultyVault {
+    fn get<'a>(&'a self, key: &'a VaultKey) -> BoxFuture<'a, Result<Option<Secret>, VaultError>> {
+        if self.1 == Fault::ReadFails {
+            let error = VaultError::new("could not be read", "the keyring is locked");
+            return Box::pin(ready(Err(error)));
+        }
+        self.0.get(key)
+    }
+
+    fn put<'a>(
+        &'a self,
+        key: &'a VaultKey,
+        secret: &'a Secret,
+    ) -> BoxFuture<'a, Result<(), VaultError>> {
+        self.0.put(key, secret)
+    }
+
+    fn remove<'a>(&'a self, key: &'a VaultKey) -> BoxFuture<'a, Result<bool, VaultError>> {
+        self.0.remove(key)
+    }
+
+    fn lock<'a>(&'a self, key: &'a VaultKey) -> BoxFuture<'a, Result<VaultLock, VaultError>> {
+        Box::pin(async move {
+            if self.1 == Fault::LockFails {
+                return Err(VaultError::new("could not be locked", "permission denied"));
+            }
+            if self.1 == Fault::LoggedOut {
+                self.0.remove(key).await?;
+            }
+            self.0.lock(key).await
+        })
+    }
+}
+
+/// A login that can be refreshed.
+fn refreshable(token: &str) -> Login {
+    Login {
+        refresh_token: Some(Secret::new(format!("refresh-{token}"))),
+        ..login(token)
     }
 }
 
@@ -292,4 +356,90 @@ async fn a_login_in_the_vault_has_to_be_that_of_its_key() {
     assert!(records.forget().await.unwrap());
     assert!(!records.forget().await.unwrap());
     assert_eq!(records.login().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_failing_vault_is_an_outage_only_for_a_login_that_can_be_refreshed() {
+    for fault in [Fault::ReadFails, Fault::LockFails] {
+        let session = session_in(FaultyVault::new(fault), Grant::AuthorizationCode);
+        let inner = &session.oauth.0;
+        let verdict = async |current: Option<Login>| {
+            if let Some(login) = &current {
+                // Fails if the vault cannot be read, which makes no difference then.
+                let _ = inner.records().keep(login, Vec::new()).await;
+            }
+            session.set(current);
+            let shown = sent_at(session.generation());
+            session.refused(401, 0, "Bearer", &shown).await
+        };
+        // The remedy is a login, and reading the vault later would not change that.
+        for current in [None, Some(login("t"))] {
+            let found = verdict(current.clone()).await;
+            assert_eq!(found, Verdict::NeedsPerson, "{fault:?} {current:?}");
+        }
+        let found = verdict(Some(refreshable("t"))).await;
+        assert!(matches!(found, Verdict::Unavailable(_)), "{found:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_logout_by_another_process_ends_a_refresh_before_it_is_sent() {
+    let vault = FaultyVault::new(Fault::LoggedOut);
+    let mut session = session_in(vault, Grant::AuthorizationCode);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    session.oauth = session.oauth.telling(Renewals::heard_by({
+        let told = Arc::clone(&told);
+        move |succeeded| lock(&told).push(succeeded)
+    }));
+    let records = session.oauth.0.records();
+    records.keep(&refreshable("t"), Vec::new()).await.unwrap();
+    session.set(Some(refreshable("t")));
+    let found = session.refused(401, 0, "Bearer", &sent_at(1)).await;
+    assert_eq!(found, Verdict::NeedsPerson);
+    // No token request was made.
+    assert!(lock(&told).is_empty());
+    assert_eq!(lock(&session.oauth.0.current).login, None);
+}
+
+#[test]
+fn the_backoff_is_longer_after_a_refusal_than_after_an_outage() {
+    let session = session(Grant::ClientCredentials);
+    let inner = &session.oauth.0;
+    session.clock.0.store(1000, Ordering::Relaxed);
+    let not_before = || lock(&inner.current).not_before.map(Timestamp::as_millis);
+    let refused = LoginErrorKind::Refused {
+        error: "invalid_client".to_owned(),
+        description: None,
+    };
+    assert!(matches!(inner.after(Err(refused)), Renewal::Over));
+    assert_eq!(not_before(), Some(61_000));
+    assert!(matches!(inner.after(Ok(Renewal::Over)), Renewal::Over));
+    assert_eq!(not_before(), Some(61_000));
+    let outage = inner.after(Err(LoginErrorKind::Unavailable(503)));
+    assert!(matches!(outage, Renewal::Unavailable(_)), "{outage:?}");
+    assert_eq!(not_before(), Some(11_000));
+    let renewed = inner.after(Ok(Renewal::Renewed));
+    assert!(matches!(renewed, Renewal::Renewed), "{renewed:?}");
+    assert_eq!(not_before(), None);
+}
+
+#[tokio::test]
+async fn every_token_of_a_session_is_masked_in_output() {
+    let redactor = Redactor::default();
+    let mut session = session(Grant::AuthorizationCode);
+    session.oauth = session.oauth.redacting(redactor.clone());
+    let inner = &session.oauth.0;
+    let is_masked = |token: &str| {
+        let text = format!("{token} and refresh-{token}");
+        !redactor.redact_known(&text).contains(token)
+    };
+    let stored = refreshable("loaded-token");
+    inner.records().keep(&stored, Vec::new()).await.unwrap();
+    assert!(!is_masked("loaded-token"));
+    inner.loaded().await;
+    assert!(is_masked("loaded-token"));
+    inner.keep(refreshable("renewed-token")).await;
+    assert!(is_masked("renewed-token"));
+    assert!(inner.adopt_other(Some(refreshable("adopted-token")), 0));
+    assert!(is_masked("adopted-token"));
 }

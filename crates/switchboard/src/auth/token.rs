@@ -328,20 +328,25 @@ mod tests {
 
     #[tokio::test]
     async fn a_token_of_an_unknown_type_is_refused() {
-        for (kind, is_accepted) in [
-            (json!("bearer"), true),
-            (json!("BEARER"), true),
-            (json!("N_A"), true),
-            (Value::Null, true),
-            (json!("mac"), false),
-            // Bound to a key, and no key was sent.
-            (json!("DPoP"), false),
+        for (kind, problem) in [
+            (json!("bearer"), None),
+            (json!("BEARER"), None),
+            (json!("N_A"), None),
+            (Value::Null, None),
+            (json!("mac"), Some("a token of an unknown type")),
+            (
+                json!("DPoP"),
+                Some("a token bound to a key that was not sent"),
+            ),
         ] {
             let answer = json!({"access_token": "t", "token_type": kind});
-            let tokens = read(&answer).await;
-            assert_eq!(tokens.is_ok(), is_accepted, "{kind}");
+            let error = read(&answer).await.err().map(|error| error.to_string());
+            let expected =
+                problem.map(|problem| format!("https://issuer.example/token returned {problem}"));
+            assert_eq!(error, expected, "{kind}");
         }
     }
+
     #[tokio::test]
     async fn a_token_is_bound_to_the_key_that_was_sent() {
         let key = ProofKey::generate().unwrap();

@@ -1,5 +1,7 @@
 //! Tests of grants without user interaction.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use ring::rand::SystemRandom;
@@ -8,10 +10,14 @@ use ring::signature::{
     UnparsedPublicKey,
 };
 use serde_json::{Value, json};
-use switchboard::internal::auth::{AuthSettings, Grant, LoginErrorKind, SecretSource, Verdict};
+use switchboard::internal::auth::{
+    AuthSettings, Grant, LoginErrorKind, OAuth, SecretSource, Verdict,
+};
 use switchboard_config::secret::Secret;
+use switchboard_store::Clock;
 use url::Url;
 
+use crate::rotation::Later;
 use crate::world::World;
 use crate::{call, credentials, host, state, unauthorized};
 
@@ -140,6 +146,50 @@ async fn a_grant_that_is_refused_is_not_asked_for_again_at_once() {
         assert_eq!(verdict, Verdict::NeedsPerson);
     }
     assert_eq!(world.seen("auth POST /token").len(), 1);
+}
+
+#[tokio::test]
+async fn a_refused_grant_is_requested_again_after_a_minute() {
+    let world = World::start().await;
+    let server = world.server(machine(Grant::WorkloadIdentity {
+        assertion: value("forged"),
+    }));
+    let clock = Later::new();
+    let oauth = OAuth::with_clock(
+        server,
+        world.fetcher(),
+        world.vault(),
+        Arc::clone(&clock) as Arc<dyn Clock>,
+    );
+    for (seconds, expected) in [(0, 1), (59, 1), (60, 2), (119, 2), (120, 3)] {
+        clock.set(seconds);
+        let shown = credentials(&world, &oauth).await;
+        let verdict = unauthorized(&world, &oauth, &shown).await;
+        assert_eq!(verdict, Verdict::NeedsPerson);
+        let requests = world.seen("auth POST /token").len();
+        assert_eq!(requests, expected, "at {seconds} s");
+    }
+}
+
+#[tokio::test]
+async fn a_workload_without_a_client_id_sends_none() {
+    for client_id in [None, Some("workload")] {
+        let world = World::start().await;
+        let settings = AuthSettings {
+            client_id: client_id.map(str::to_owned),
+            grant: Grant::WorkloadIdentity {
+                assertion: value("platform-token"),
+            },
+            ..AuthSettings::default()
+        };
+        let oauth = world.oauth(&world.server(settings));
+        let shown = credentials(&world, &oauth).await;
+        let verdict = unauthorized(&world, &oauth, &shown).await;
+        assert_eq!(verdict, Verdict::Again);
+        let seen = world.seen("auth POST /token");
+        let sent = seen[0].form.get("client_id").map(String::as_str);
+        assert_eq!((seen.len(), sent), (1, client_id));
+    }
 }
 
 #[tokio::test]

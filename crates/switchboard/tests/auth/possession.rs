@@ -1,9 +1,10 @@
 //! Tests of key-bound tokens (DPoP): every request proves possession, and the scripted servers verify each proof.
 
-use switchboard::internal::auth::AuthSettings;
+use serde_json::json;
+use switchboard::internal::auth::{AuthSettings, Verdict};
 
 use crate::world::World;
-use crate::{call, host, restart};
+use crate::{authorization, call, credentials, host, restart, unauthorized};
 
 async fn bound(nonces: Option<(&'static str, &'static str)>, settings: AuthSettings) -> World {
     let world = World::start().await;
@@ -93,4 +94,45 @@ async fn whoever_insists_takes_nothing_else() {
         world.issuer
     );
     assert_eq!(error.to_string(), expected);
+}
+
+#[tokio::test]
+async fn a_refreshed_token_may_be_bound_though_the_first_was_not() {
+    let world = World::start().await;
+    // The login gets a key, and its authorization server does not use it yet.
+    world.script().resource_metadata = json!({"dpop_bound_access_tokens_required": true});
+    let server = world.server(AuthSettings::default());
+    let oauth = world.oauth(&server);
+    world.log_in(&server).await.unwrap();
+    let shown = credentials(&world, &oauth).await;
+    assert_eq!(authorization(&shown), Some("Bearer access-3"));
+    world.expire();
+    world.script().binds = true;
+    assert_eq!(unauthorized(&world, &oauth, &shown).await, Verdict::Again);
+    let shown = credentials(&world, &oauth).await;
+    assert_eq!(authorization(&shown), Some("DPoP access-5"));
+    assert!(shown.headers.iter().any(|(name, _)| *name == "dpop"));
+}
+
+#[tokio::test]
+async fn a_token_request_is_repeated_once_and_only_for_a_nonce() {
+    for (error, expected) in [("invalid_request", 1), ("use_dpop_nonce", 2)] {
+        let world = World::start().await;
+        let refusal = (
+            400,
+            Some(("dpop-nonce", "a-nonce".to_owned())),
+            format!(r#"{{"error":"{error}"}}"#),
+        );
+        world.script().instead.insert("/token".to_owned(), refusal);
+        let settings = AuthSettings {
+            dpop: Some(true),
+            ..AuthSettings::default()
+        };
+        let refused = world.log_in(&world.server(settings)).await.unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            format!("the login was refused: {error}")
+        );
+        assert_eq!(world.seen("auth POST /token").len(), expected, "{error}");
+    }
 }

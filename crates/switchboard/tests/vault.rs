@@ -273,6 +273,14 @@ async fn what_another_may_have_made_is_refused() {
     .await;
     check(
         |logins| {
+            fs::remove_dir_all(logins.folder()).unwrap();
+            std::os::unix::net::UnixListener::bind(logins.folder()).unwrap();
+        },
+        &format!("FOLDER {link}"),
+    )
+    .await;
+    check(
+        |logins| {
             let key = logins.folder().join("key");
             let aside = logins.state.path().join("aside");
             fs::rename(&key, &aside).unwrap();
@@ -424,6 +432,25 @@ async fn the_first_logins_of_many_share_one_key() {
         let found = logins.with_key_file().get(&VaultKey::of(&[name])).await;
         assert_eq!(found, Ok(Some(Secret::new(name))));
     }
+}
+
+#[tokio::test]
+async fn a_login_too_large_to_be_read_back_is_not_stored() {
+    let logins = Logins::new();
+    // A file may have 1 MiB, and its header and tag take 64 bytes.
+    let largest = Secret::new("x".repeat((1 << 20) - 64));
+    let vault = logins.with_key_file();
+    vault.put(&logins.key, &largest).await.unwrap();
+    assert_eq!(logins.found().await, Ok(Some(largest.clone())));
+    for more in 1..3 {
+        let larger = Secret::new(format!("{}{}", largest.expose(), "x".repeat(more)));
+        let error = vault.put(&logins.key, &larger).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the login store could not be written: the login is too large"
+        );
+    }
+    assert_eq!(logins.found().await, Ok(Some(largest)));
 }
 
 #[tokio::test]

@@ -36,6 +36,24 @@ pub(super) async fn lock(file: File, patience: Duration) -> Result<File, LockErr
             return Err(LockError::Busy(patience));
         }
         sleep(pause.min(left)).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause = after(pause);
+    }
+}
+
+/// Returns the delay after this one: twice as long, up to the maximum.
+fn after(pause: Duration) -> Duration {
+    (pause * 2).min(LONGEST_PAUSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_waiter_polls_less_and_less_often() {
+        let pauses =
+            std::iter::successors(Some(Duration::from_millis(1)), |pause| Some(after(*pause)));
+        let millis: Vec<u128> = pauses.take(8).map(|pause| pause.as_millis()).collect();
+        assert_eq!(millis, [1, 2, 4, 8, 16, 32, 50, 50]);
     }
 }

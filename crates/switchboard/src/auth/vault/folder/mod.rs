@@ -3,7 +3,11 @@
 //! Anything other than a regular file of this user without access for others is rejected, and never followed, repaired
 //! or replaced silently. Writes are atomic: a reader or a crash sees the old content or the new.
 
-#[cfg_attr(unix, path = "unix.rs")]
+// cargo-mutants follows `path`, but not `cfg_attr`. Its tests run on Unix, so only the module for Unix is to be found.
+#[cfg(unix)]
+#[path = "unix.rs"]
+mod platform;
+#[cfg(not(unix))]
 #[cfg_attr(not(unix), path = "other.rs")]
 mod platform;
 
@@ -51,6 +55,38 @@ impl FileError {
                 "free space on the disk".to_owned()
             }
             FileProblem::Io(_) => format!("make {path} readable and writable"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hint_for_a_file_names_the_remedy() {
+        let hint = |problem: FileProblem| {
+            let path = PathBuf::from("/state/logins/key");
+            FileError { path, problem }.hint()
+        };
+        let io = |kind: io::ErrorKind| FileProblem::Io(kind.into());
+        for (problem, expected) in [
+            (io(io::ErrorKind::StorageFull), "free space on the disk"),
+            (
+                io(io::ErrorKind::PermissionDenied),
+                "make /state/logins/key readable and writable",
+            ),
+            (
+                FileProblem::TooLarge,
+                "move /state/logins/key away and log in again",
+            ),
+            (
+                FileProblem::Kind,
+                "check what /state/logins/key is, and move it away",
+            ),
+        ] {
+            let described = problem.to_string();
+            assert_eq!(hint(problem), expected, "{described}");
         }
     }
 }

@@ -167,3 +167,34 @@ fn failed(path: &Path, error: impl Into<io::Error>) -> FileError {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn temporary_names_are_hidden_and_do_not_repeat() {
+        let (first, second) = (beside("key").unwrap(), beside("key").unwrap());
+        assert!(first.starts_with(".key.") && second.starts_with(".key."));
+        assert_ne!(first, second);
+    }
+
+    #[test]
+    fn only_a_symlink_or_a_file_instead_of_a_folder_is_of_the_wrong_kind() {
+        for (error, is_wrong_kind) in [
+            (Errno::LOOP, true),
+            (Errno::NOTDIR, true),
+            (Errno::ACCESS, false),
+            (Errno::NOSPC, false),
+        ] {
+            let found = failed(Path::new("/a"), error).problem;
+            assert_eq!(
+                matches!(found, FileProblem::Kind),
+                is_wrong_kind,
+                "{error}: {found}"
+            );
+        }
+    }
+}

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use switchboard::internal::audit::{Audit, AuditSettings, LOG};
+use switchboard::internal::auth::interactive::logins::LoginTarget;
 use switchboard::internal::auth::{Grant, ProtectedServer, SecretSource};
 use switchboard::internal::connectors::{ConnectorError, Connectors};
 use switchboard::{Host, HostOptions};
@@ -103,6 +104,15 @@ dpop = true
     assert_eq!(client_id.as_deref(), Some("idp-client"));
     assert_eq!(client_secret, &Some(Secret::new("own")));
     assert_eq!(id_token, &Secret::new("id"));
+}
+
+#[test]
+fn a_login_target_has_the_server_and_the_callback_of_its_entry() {
+    let config = config(URL, "[mcp_servers.world.oauth]\ncallback_port = 8765");
+    let target = LoginTarget::of(&config.servers[0], &connectors(), &config.settings);
+    let target = target.unwrap().expect("it can be logged in to");
+    assert_eq!(target.server.url().as_str(), URL);
+    assert_eq!(target.address.port, Some(8765));
 }
 
 #[test]

@@ -6,6 +6,7 @@
     reason = "helpers of a test fail by panicking"
 )]
 
+mod attempt;
 mod callback;
 mod clients;
 mod discovery;

@@ -94,6 +94,7 @@ struct Code {
     challenge: String,
     client: String,
     scope: String,
+    redirect_uri: String,
 }
 
 #[derive(Debug)]
@@ -173,6 +174,9 @@ impl World {
     /// Logs in, with a user who agrees to everything.
     pub(crate) async fn log_in(&self, server: &ProtectedServer) -> Result<(), LoginErrorKind> {
         let start = self.begin(server).await.map_err(|error| error.kind)?;
+        let mut parameters = start.authorization_url.query_pairs();
+        let redirects = parameters.any(|pair| pair == ("redirect_uri".into(), REDIRECT_URI.into()));
+        assert!(redirects, "{}", start.authorization_url);
         let callback = self.agree(&start.authorization_url);
         let finished = start.login.finish(callback).await;
         finished.map_err(|error| error.kind)
@@ -185,13 +189,13 @@ impl World {
         assert_eq!(given("response_type"), "code");
         assert_eq!(given("code_challenge_method"), "S256");
         assert_eq!(given("resource"), self.resource.as_str());
-        assert_eq!(given("redirect_uri"), REDIRECT_URI);
         let mut script = self.script();
         let code = script.next("code");
         let agreed = Code {
             challenge: given("code_challenge"),
             client: given("client_id"),
             scope: given("scope"),
+            redirect_uri: given("redirect_uri"),
         };
         script.codes.insert(code.clone(), agreed);
         Callback {
@@ -352,7 +356,7 @@ impl Script {
                 let code = code.ok_or((400, "invalid_grant"))?;
                 let challenge = Sha256::digest(given("code_verifier").as_bytes());
                 if BASE64_URL_SAFE_NO_PAD.encode(challenge) != code.challenge
-                    || given("redirect_uri") != REDIRECT_URI
+                    || given("redirect_uri") != code.redirect_uri
                     || client.split(':').next() != Some(&code.client)
                 {
                     return Err((400, "invalid_grant"));

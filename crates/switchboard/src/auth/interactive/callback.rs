@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use switchboard_config::entry::ServerEntry;
 use switchboard_config::secret::Secret;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -174,17 +174,19 @@ async fn serve(mut stream: TcpStream, expected: &Expected) -> Option<Callback> {
     let answered = stream.write_all(page.response().as_bytes()).await;
     // The callback is valid even if the browser did not get its page.
     if answered.is_ok() && stream.shutdown().await.is_ok() {
-        // Drain the socket: closing it with unread data resets the connection and can discard the page.
-        let mut rest = [0; 1024];
-        let drained =
-            async { while stream.read(&mut rest).await.is_ok_and(|length| length > 0) {} };
-        let _ = timeout(Duration::from_millis(500), drained).await;
+        let _ = timeout(Duration::from_millis(500), drain(&mut stream)).await;
     }
     callback
 }
 
+/// Discards the rest of a request: closing a socket with unread data resets the connection and can discard the page.
+async fn drain(stream: &mut (impl AsyncRead + Unpin)) {
+    let mut rest = [0; 1024];
+    while stream.read(&mut rest).await.is_ok_and(|length| length > 0) {}
+}
+
 /// Reads a request head; `Some(None)` if it is too large, `None` if the connection closed first.
-async fn read_head(stream: &mut TcpStream) -> Option<Option<String>> {
+async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> Option<Option<String>> {
     let mut head = Vec::new();
     let mut part = [0; 4096];
     loop {

@@ -1,3 +1,4 @@
+use switchboard_config::entry::OAuthEntry;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -318,4 +319,42 @@ fn an_address_family_is_missing_without_an_address_or_without_kernel_support() {
         assert!(lacks_family(&unsupported.into()));
         assert!(!lacks_family(&rustix::io::Errno::ACCESS.into()));
     }
+}
+
+#[tokio::test]
+async fn the_rest_of_a_request_is_read_to_its_end() {
+    let mut rest: &[u8] = &[0; 5000];
+    drain(&mut rest).await;
+    assert_eq!(rest, b"");
+}
+
+#[tokio::test]
+async fn a_request_head_has_a_maximum_size() {
+    for (length, is_accepted) in [(MAXIMUM_BYTES, true), (MAXIMUM_BYTES + 1, false)] {
+        let head = "x".repeat(length);
+        // The end of the head arrives on its own.
+        let mut stream = head.as_bytes().chain(&b"\r\n\r\n"[..]);
+        let found = read_head(&mut stream).await;
+        assert_eq!(found, Some(is_accepted.then_some(head)), "{length}");
+    }
+    // The connection is closed before the end.
+    assert_eq!(read_head(&mut &b"GET / HTTP/1.1\r\n"[..]).await, None);
+}
+
+#[test]
+fn the_callback_address_is_that_of_the_entry() {
+    let oauth = OAuthEntry {
+        callback_port: Some(8765),
+        redirect_uri: Some("http://localhost:8765/done".to_owned()),
+        ..OAuthEntry::default()
+    };
+    let entry = ServerEntry {
+        oauth: Some(oauth.clone()),
+        ..ServerEntry::default()
+    };
+    let found = CallbackAddress::of(&entry);
+    assert_eq!(found.port, oauth.callback_port);
+    assert_eq!(found.redirect_uri, oauth.redirect_uri);
+    let found = CallbackAddress::of(&ServerEntry::default());
+    assert_eq!((found.port, found.redirect_uri), (None, None));
 }

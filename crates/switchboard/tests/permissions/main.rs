@@ -6,6 +6,7 @@
     reason = "a test that cannot go on should say where"
 )]
 
+mod cache;
 mod gate;
 mod hooks;
 mod machine;

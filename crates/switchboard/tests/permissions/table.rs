@@ -635,6 +635,11 @@ fn reading_is_free_in_the_workspace_and_no_secret_is_read_by_a_broad_rule() {
     check(uri, ("deny", "secret"));
     let path = r#"workspace/read_file {"path": "/nowhere/home/.ssh/id_rsa"}"#;
     check(path, ("deny", "secret"));
+    let uri = r#"workspace/read_file {"uri": "file:///nowhere/home/.ssh/id_rsa"}"#;
+    check(uri, ("deny", "secret"));
+    // A server enforces its own roots.
+    let outside = r#"workspace/read_file {"path": "/etc/hosts"}"#;
+    check(outside, ("ask", "default"));
     check(r#"s/read_file {"path": "/etc/hosts"}"#, ("ask", "default"));
 
     let narrow = rules(&["allow Read file_path under /nowhere/home/.ssh"]);

@@ -114,11 +114,17 @@ impl PrivateFolder {
     }
 
     fn write_beside(&self, name: &str, content: &[u8]) -> io::Result<()> {
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR)?);
+        let mut file = self.new_file(name)?;
         file.write_all(content)?;
         file.sync_all()
+    }
+
+    /// Creates a file; fails if the name is taken, by a symlink as well.
+    fn new_file(&self, name: &str) -> io::Result<File> {
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR)?;
+        Ok(File::from(file))
     }
 }
 
@@ -170,9 +176,41 @@ fn failed(path: &Path, error: impl Into<io::Error>) -> FileError {
 
 #[cfg(test)]
 mod tests {
-    use rustix::io::Errno;
+    use std::os::unix::fs::symlink;
+
+    use rustix::io::{Errno, FdFlags, fcntl_getfd};
 
     use super::*;
+
+    fn private() -> (tempfile::TempDir, PrivateFolder) {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = PrivateFolder::create(&parent.path().join("logins")).unwrap();
+        (parent, folder)
+    }
+
+    #[test]
+    fn no_child_process_inherits_a_descriptor() {
+        let (_parent, folder) = private();
+        let lock = folder.lock_file("a.lock").unwrap();
+        let new = folder.new_file("a").unwrap();
+        for file in [&folder.folder, &lock, &new] {
+            assert!(fcntl_getfd(file).unwrap().contains(FdFlags::CLOEXEC));
+        }
+    }
+
+    #[test]
+    fn no_symlink_is_followed_and_no_file_overwritten() {
+        let (parent, folder) = private();
+        let target = parent.path().join("target");
+        symlink(&target, folder.path_of("link")).unwrap();
+        let error = folder.lock_file("link").unwrap_err();
+        assert!(matches!(error.problem, FileProblem::Kind), "{error}");
+        assert!(folder.new_file("link").is_err());
+        assert!(!target.exists());
+        folder.write("file", b"content").unwrap();
+        assert!(folder.new_file("file").is_err());
+        assert_eq!(folder.read("file", 7).unwrap().unwrap(), b"content");
+    }
 
     #[test]
     fn temporary_names_are_hidden_and_do_not_repeat() {

@@ -243,6 +243,8 @@ fn new_files_can_be_made_beside_our_folders_where_mounts_are_possible() {
         disguised("..", "ls -A ROOT/home/.config/switchboard ROOT/home/.local/state/switchboard"),
         disguised("..", "mv ROOT/home/.config ROOT/home/.moved || echo held; mv ROOT/home/.local/state ROOT/s || echo held"),
         disguised("..", "echo '{}' > ROOT/home/.claude/settings.json; echo x > ROOT/machine/managed.toml; echo tried"),
+        disguised("..", "echo x > ROOT/home/.config/switchboard/new || echo refused"),
+        disguised("..", "echo x > ROOT/home/.local/state/switchboard/output/new || echo refused"),
     ];
     let machine = machine("", &commands);
     let context = &machine.context;
@@ -281,11 +283,44 @@ fn new_files_can_be_made_beside_our_folders_where_mounts_are_possible() {
     assert!(results[2].contains("output"), "{}", results[2]);
     assert_eq!(results[3].matches("held").count(), 2, "{}", results[3]);
     assert!(results[4].contains("tried"), "{}", results[4]);
+    for result in &results[5..] {
+        assert!(result.contains("refused"), "{result}");
+    }
+    let output = "home/.local/state/switchboard/output";
+    assert!(!context.exists(&format!("{output}/new")));
     assert_eq!(context.read("home/.config/other/file"), "y\n");
     assert_eq!(context.read("home/.config/switchboard/mcp.toml"), ALLOWED);
     assert!(
         !context.exists("home/.claude/settings.json") && !context.exists("machine/managed.toml")
     );
+}
+
+#[test]
+fn existing_settings_that_need_no_approval_cannot_be_changed() {
+    if !*HAS_LANDLOCK {
+        return;
+    }
+    let attempts = [
+        "echo evil > ROOT/home/.claude/settings.json; echo tried",
+        "echo evil >> ROOT/machine/managed.toml; echo tried",
+        "rm -f ROOT/home/.claude/settings.json ROOT/machine/managed.toml; echo tried",
+    ];
+    let machine = machine(ALLOWED, &attempts.map(|attempt| disguised("..", attempt)));
+    let context = &machine.context;
+    context.write("home/.claude/settings.json", "{}");
+    context.write("machine/managed.toml", ALLOWED);
+    let mut command = command(&machine);
+    command.env(
+        "SWITCHBOARD_MANAGED_FILE",
+        context.path("machine/managed.toml"),
+    );
+    let run = Run::of(&command.output().unwrap());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    for result in results(&machine) {
+        assert!(result.contains("tried"), "{result}");
+    }
+    assert_eq!(context.read("home/.claude/settings.json"), "{}");
+    assert_eq!(context.read("machine/managed.toml"), ALLOWED);
 }
 
 #[test]

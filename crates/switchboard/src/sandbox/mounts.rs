@@ -93,7 +93,7 @@ fn empty(folder: &Path, kept: &[&PathBuf]) -> Result<(), Errno> {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
         trees.push((kept, open_tree(CWD, kept.as_path(), flags)?));
     }
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    let flags = inert();
     mount("switchboard", folder, "tmpfs", flags, c"size=64k,mode=0555")?;
     for (kept, tree) in trees {
         std::fs::create_dir_all(kept).map_err(|_| Errno::IO)?;
@@ -107,6 +107,11 @@ fn empty(folder: &Path, kept: &[&PathBuf]) -> Result<(), Errno> {
         mount_remount(kept.as_path(), MountFlags::BIND | MountFlags::RDONLY, c"")?;
     }
     mount_remount(folder, flags | MountFlags::RDONLY, c"")
+}
+
+/// Flags for a file system without programs and devices.
+fn inert() -> MountFlags {
+    MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC
 }
 
 /// Prevents a file from being created by making its parent folder read-only, if that is empty.

@@ -104,3 +104,12 @@ fn a_callback_with_a_parameter_twice_is_worth_nothing() {
     check("state=s&state=s", (None, None, None));
     check("", (None, None, None));
 }
+
+#[test]
+fn a_refusal_has_an_error_and_a_description() {
+    let query = "error=access_denied&error_description=not%20you&state=s";
+    let callback = Callback::from_query(query);
+    assert_eq!(callback.error.as_deref(), Some("access_denied"));
+    assert_eq!(callback.error_description.as_deref(), Some("not you"));
+    assert_eq!(callback.state, Some(Secret::new("s")));
+}

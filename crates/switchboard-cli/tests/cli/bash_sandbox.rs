@@ -304,6 +304,7 @@ fn existing_settings_that_need_no_approval_cannot_be_changed() {
         "echo evil > ROOT/home/.claude/settings.json; echo tried",
         "echo evil >> ROOT/machine/managed.toml; echo tried",
         "rm -f ROOT/home/.claude/settings.json ROOT/machine/managed.toml; echo tried",
+        "echo x > ROOT/home/new; echo tried",
     ];
     let machine = machine(ALLOWED, &attempts.map(|attempt| disguised("..", attempt)));
     let context = &machine.context;
@@ -321,6 +322,10 @@ fn existing_settings_that_need_no_approval_cannot_be_changed() {
     }
     assert_eq!(context.read("home/.claude/settings.json"), "{}");
     assert_eq!(context.read("machine/managed.toml"), ALLOWED);
+    // With mounts, only the files themselves are read-only.
+    if can_mount() {
+        assert!(context.exists("home/new"));
+    }
 }
 
 #[test]

@@ -225,7 +225,13 @@ fn with_targets(paths: &[PathBuf]) -> Vec<PathBuf> {
         let mut folders = path.ancestors();
         let real = folders.find_map(|folder| {
             let below = path.strip_prefix(folder).ok()?;
-            Some(folder.canonicalize().ok()?.join(below))
+            let real = folder.canonicalize().ok()?;
+            // Joining nothing would add a slash, and a file has no path that ends with one.
+            Some(if below.as_os_str().is_empty() {
+                real
+            } else {
+                real.join(below)
+            })
         });
         real.unwrap_or_else(|| path.clone())
     });

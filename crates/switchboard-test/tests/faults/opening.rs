@@ -404,9 +404,9 @@ fn a_slow_stateless_server_is_found_after_it_has_rejected_the_handshake() {
                 .await
                 .unwrap();
             server.control.release("probe");
-            let states = events.states("slow", 1).await;
+            let seen = events.states("slow", 1).await;
             let status = host.status(&"slow".into()).unwrap();
-            assert_eq!(states, ["connected"], "{over:?}: {:?}", status.state);
+            assert_eq!(seen, ["connected"], "{over:?}: {:?}", status.state);
             host.shutdown().await;
         }
     });

@@ -428,13 +428,11 @@ impl Opening<'_> {
             }
             asked => asked?,
         };
-        match unanswered.take() {
-            Some(probe) => self.after_either(wire, asked, probe).await,
-            None => {
-                let reply = reply_or_closed(asked.answer.await);
-                self.after_handshake(wire, revision, reply, was_probed)
-            }
+        if let Some(probe) = unanswered.take() {
+            return self.after_either(wire, asked, probe).await;
         }
+        let reply = reply_or_closed(asked.answer.await);
+        self.after_handshake(wire, revision, reply, was_probed)
     }
 
     /// Waits for the handshake and for the probe sent before it. A stateless server that started slowly may still answer

@@ -515,6 +515,11 @@ mod tests {
         let padded = format!("{}.mcp.json", "./".repeat(LONGEST));
         check(json!({ "path": padded }), true);
         check(json!({ "path": format!("{padded}/sub") }), false);
+        // The longest path that the system takes: `..` leads to the parent of a link's target.
+        let behind = "dots/../.config/switchboard/mcp.toml";
+        let longest = format!("{}{behind}", "./".repeat((LONGEST - behind.len()) / 2));
+        assert_eq!(longest.len(), LONGEST);
+        check(json!({ "path": longest }), cfg!(unix));
         let parent = format!("sub/{}.mcp.json", "../sub/".repeat(LONGEST));
         check(json!({ "path": format!("{parent}/../../.mcp.json") }), true);
         let uri = format!("file://{}{}", root.display(), "/%2e".repeat(LONGEST));

@@ -9,10 +9,12 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::host::{MEBIBYTE, report_of};
-use super::{Bound, Row, middle, target};
+use super::{Bound, Row, middle, program, target};
 use crate::interop;
 use crate::run::{command, root, run};
 
+/// The server that all clients connect to.
+const SERVER: &str = "echo-server";
 /// Calls per round.
 const CALLS: &str = "2000";
 /// Tools of the server that is only listed.
@@ -104,9 +106,13 @@ struct Report {
 fn report(client: &dyn Fn() -> Command) -> Result<Report, String> {
     let run = |calls: &str, tools: &str| {
         let mut client = client();
-        client.arg(calls).arg(program("echo-server"));
+        client.args([calls, &program(SERVER)]);
         client.env("ECHO_ERA", "stateful").env("ECHO_TOOLS", tools);
-        client.env("SWITCHBOARD_PROGRAM", program("switchboard"));
+        let supervisor = format!("switchboard{}", std::env::consts::EXE_SUFFIX);
+        client.env(
+            "SWITCHBOARD_PROGRAM",
+            target().join(PROFILE).join(supervisor),
+        );
         client.env(
             "INTEROP_NODE_MODULES",
             interop::folder().join("npm/node_modules"),
@@ -166,26 +172,18 @@ fn table(language: &Language, samples: &[Sample]) -> Vec<Row> {
 
 fn build() -> Result<Packages, String> {
     interop::install()?;
-    run(&[
-        "cargo",
-        "build",
-        "--quiet",
-        "--profile",
-        PROFILE,
-        "--package",
-        "switchboard-python",
-        "--package",
-        "switchboard-node",
-        "--package",
-        "switchboard-cli",
-        "--package",
-        "switchboard-test",
-        "--lib",
-        "--bin",
-        "switchboard",
-        "--bin",
-        "echo-server",
-    ])?;
+    // One at a time, as `cargo xtask package` builds them: built together, they would share features.
+    for packages in [
+        &["switchboard-python"][..],
+        &["switchboard-node", "switchboard-cli"],
+    ] {
+        let mut build = vec!["cargo", "build", "--quiet", "--profile", PROFILE];
+        build.extend(packages.iter().flat_map(|package| ["--package", package]));
+        run(&build)?;
+    }
+    let mut server = vec!["cargo", "build", "--quiet", "--profile", "bench"];
+    server.extend(["--package", "switchboard-test", "--bin", SERVER]);
+    run(&server)?;
     let built = target().join(PROFILE);
     let python = target().join("bench-python");
     let package = python.join("switchboard_mcp");
@@ -198,11 +196,6 @@ fn build() -> Result<Packages, String> {
     let node = built.join("switchboard.node");
     copy(&built.join("libswitchboard_node.so"), &node)?;
     Ok(Packages { python, node })
-}
-
-fn program(name: &str) -> PathBuf {
-    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-    target().join(PROFILE).join(file)
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), String> {

@@ -398,7 +398,7 @@ async fn a_server_that_the_program_adds_is_trusted_in_what_it_declares() {
     for (tool, trusted, is_made) in cases {
         let part = call("a", &format!("mcp__bench__{tool}"), json!({}));
         let provider = Scripted::new([calls(vec![part]), says("I see.")]);
-        // There is no approver.
+        // Without an approver, a call that would prompt is denied.
         let host = host_with(Engine::without_rules(Policy::agent()), Desired::default());
         let options = AgentOptions::new(host, Arc::clone(&provider) as Arc<dyn Provider>);
         let session = Agent::new(options).session(workspace());

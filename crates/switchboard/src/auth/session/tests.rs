@@ -254,7 +254,7 @@ async fn a_request_with_a_nonce_is_repeated_and_not_for_ever() {
     let session = session(Grant::AuthorizationCode);
     let shown = sent_at(0);
     let bare = Credentials::default();
-    // There is no nonce yet, and no login.
+    // Neither a nonce nor a login is known yet.
     let found = session.refused(401, 0, challenge, &shown).await;
     assert_eq!(found, Verdict::NeedsPerson);
     let own = session.oauth.server().url().clone();

@@ -49,13 +49,15 @@ mod tests {
     }
 
     /// The crates whose modules the map has to name.
-    const PRODUCT: [&str; 8] = [
+    const PRODUCT: [&str; 10] = [
         "switchboard",
         "switchboard-agent",
         "switchboard-bindings",
         "switchboard-cli",
         "switchboard-config",
+        "switchboard-keyring",
         "switchboard-protocol",
+        "switchboard-schema",
         "switchboard-server",
         "switchboard-store",
     ];

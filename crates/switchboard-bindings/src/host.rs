@@ -139,7 +139,7 @@ impl Host {
         arguments: Option<String>,
         options: CallOptions,
     ) -> Operation<CallOutcome> {
-        self.start(async move |host| {
+        self.begin(async move |host| {
             let arguments = arguments.map(RawValue::from_string).transpose();
             let arguments = arguments.map_err(|error| {
                 Failure::invalid_arguments(format!("the arguments are not JSON: {error}"))
@@ -338,14 +338,35 @@ impl Host {
     pub(crate) fn start<T, F>(&self, work: impl FnOnce(Self) -> F + Send + 'static) -> Operation<T>
     where
         T: Send + 'static,
-        F: Future<Output = Result<T, Failure>> + Send,
+        F: Future<Output = Result<T, Failure>> + Send + 'static,
+    {
+        self.0.runtime.start_operation(self.prepared(work))
+    }
+
+    /// Like [`Self::start`], but begins on the thread of the caller.
+    fn begin<T, F>(&self, work: impl FnOnce(Self) -> F + Send + 'static) -> Operation<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Failure>> + Send + 'static,
+    {
+        self.0.runtime.begin_operation(self.prepared(work))
+    }
+
+    fn prepared<T, F, W>(
+        &self,
+        work: W,
+    ) -> impl Future<Output = Result<T, Failure>> + Send + use<T, F, W>
+    where
+        W: FnOnce(Self) -> F + Send + 'static,
+        F: Future<Output = Result<T, Failure>> + Send + 'static,
+        T: Send + 'static,
     {
         let host = self.clone();
-        self.0.runtime.start_operation(async move {
+        async move {
             host.check()?;
             host.list_local().await?;
             work(host).await
-        })
+        }
     }
 
     /// Waits until every server has connected, failed, or used up its deadline.

@@ -7,7 +7,9 @@
 use std::fmt;
 use std::future::pending;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -92,18 +94,25 @@ impl Runtime {
             return Operation::failed(failure);
         }
         let operation = Operation::new();
-        let shared = Arc::clone(&operation.0);
-        let task = self.handle.spawn(async move {
-            let outcome = AssertUnwindSafe(future).catch_unwind().await;
-            let panicked = |_| {
-                Err(Failure::internal(
-                    "a bug in Switchboard: it panicked".to_owned(),
-                ))
-            };
-            shared.finish(outcome.unwrap_or_else(panicked));
-        });
+        let task = self.handle.spawn(operation.run(future));
         // Set before another thread can have the operation.
-        let _ = operation.0.task.set(task.abort_handle());
+        let _ = operation.0.task.set(Work::Spawned(task.abort_handle()));
+        operation
+    }
+
+    /// Like [`Self::start_operation`], but begins the work on the thread of the caller, so that a request is sent without
+    /// waking the runtime's thread first. For work that does not block, and starts no process: a process ends with the
+    /// thread that started it.
+    pub(crate) fn begin_operation<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = Result<T, Failure>> + Send + 'static,
+    ) -> Operation<T> {
+        if let Err(failure) = self.check() {
+            return Operation::failed(failure);
+        }
+        let operation = Operation::new();
+        let begun = Begun::poll(&self.handle, Box::pin(operation.run(future)));
+        let _ = operation.0.task.set(Work::Begun(begun));
         operation
     }
 
@@ -121,7 +130,7 @@ pub struct Operation<T>(Arc<Shared<T>>);
 struct Shared<T> {
     state: Mutex<State<T>>,
     ended: Condvar,
-    task: OnceLock<AbortHandle>,
+    task: OnceLock<Work>,
 }
 
 enum State<T> {
@@ -139,6 +148,23 @@ impl<T> Operation<T> {
             ended: Condvar::new(),
             task: OnceLock::new(),
         }))
+    }
+
+    /// Runs a future to its end, which is the end of the operation.
+    fn run<F>(&self, future: F) -> impl Future<Output = ()> + use<T, F>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        let shared = Arc::clone(&self.0);
+        async move {
+            let outcome = AssertUnwindSafe(future).catch_unwind().await;
+            let panicked = |_| {
+                Err(Failure::internal(
+                    "a bug in Switchboard: it panicked".to_owned(),
+                ))
+            };
+            shared.finish(outcome.unwrap_or_else(panicked));
+        }
     }
 
     /// An operation that has failed.
@@ -188,6 +214,92 @@ impl<T> Operation<T> {
             task.abort();
         }
         self.0.finish(Err(Failure::cancelled()));
+    }
+}
+
+/// The work of an operation.
+enum Work {
+    Spawned(AbortHandle),
+    Begun(Arc<Begun>),
+}
+
+impl Work {
+    fn abort(&self) {
+        match self {
+            Self::Spawned(task) => task.abort(),
+            Self::Begun(begun) => begun.abort(),
+        }
+    }
+}
+
+/// Work that begins on the thread of its caller. When it is first woken, it becomes a task of the runtime.
+struct Begun {
+    handle: Handle,
+    stage: Mutex<Stage>,
+}
+
+enum Stage {
+    /// Runs on the thread of the caller; whether it was woken meanwhile.
+    Beginning {
+        is_woken: bool,
+    },
+    /// Waits to be woken.
+    Waiting(Boxed),
+    Spawned(AbortHandle),
+    Over,
+}
+
+type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Begun {
+    fn poll(handle: &Handle, mut work: Boxed) -> Arc<Self> {
+        let begun = Arc::new(Self {
+            handle: handle.clone(),
+            stage: Mutex::new(Stage::Beginning { is_woken: false }),
+        });
+        let waker = Waker::from(Arc::clone(&begun));
+        let _entered = handle.enter();
+        let is_over = work.as_mut().poll(&mut Context::from_waker(&waker));
+        let mut stage = lock(&begun.stage);
+        *stage = match (is_over, &*stage) {
+            (Poll::Ready(()), _) => Stage::Over,
+            (Poll::Pending, Stage::Beginning { is_woken: true }) => begun.spawn(work),
+            (Poll::Pending, _) => Stage::Waiting(work),
+        };
+        drop(stage);
+        begun
+    }
+
+    fn spawn(&self, work: Boxed) -> Stage {
+        Stage::Spawned(self.handle.spawn(work).abort_handle())
+    }
+
+    fn abort(&self) {
+        let work = {
+            let mut stage = lock(&self.stage);
+            match &*stage {
+                Stage::Spawned(task) => return task.abort(),
+                _ => std::mem::replace(&mut *stage, Stage::Over),
+            }
+        };
+        // The lock is released: what the work does when it is dropped may wake it.
+        let _entered = self.handle.enter();
+        drop(work);
+    }
+}
+
+impl Wake for Begun {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let mut stage = lock(&self.stage);
+        match std::mem::replace(&mut *stage, Stage::Over) {
+            Stage::Beginning { .. } => *stage = Stage::Beginning { is_woken: true },
+            Stage::Waiting(work) => *stage = self.spawn(work),
+            before @ (Stage::Spawned(_) | Stage::Over) => *stage = before,
+        }
     }
 }
 

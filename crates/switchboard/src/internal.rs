@@ -31,7 +31,7 @@ pub mod auth {
     pub mod vault {
         pub use crate::auth::vault::{MemoryVault, Vault, VaultError, VaultKey, VaultLock};
         pub mod keyring {
-            pub use crate::auth::vault::keyring::{Keyring, KeyringError};
+            pub use switchboard_keyring::{Keyring, KeyringError};
         }
         pub mod sealed {
             pub use crate::auth::vault::sealed::SealedVault;

@@ -6,13 +6,11 @@
 //! | where | what |
 //! |---|---|
 //! | [`sealed`] | persistent vault: encrypted files, with the key in the system keyring or in a file |
-//! | [`keyring`] | system keyring |
 //! | `seal` | authenticated encryption of a secret, bound to its name |
 //! | `folder` | files that only the current user can access |
 //! | `lock` | cross-process file lock |
 
 mod folder;
-pub(crate) mod keyring;
 mod lock;
 mod seal;
 pub(crate) mod sealed;

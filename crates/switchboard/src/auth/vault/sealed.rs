@@ -14,10 +14,10 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use switchboard_config::secret::Secret;
 use switchboard_config::settings::LoginStore;
+use switchboard_keyring::{Keyring, SystemKeyring};
 use tokio::sync::OnceCell;
 
 use super::folder::{FileError, FileProblem, PrivateFolder};
-use super::keyring::{Keyring, SystemKeyring};
 use super::seal::{self, KeyPlace, SealKey};
 use super::{Vault, VaultError, VaultKey, VaultLock, lock};
 
@@ -228,7 +228,7 @@ impl SealedVault {
                     let problem = "the key in the system keyring is damaged";
                     let hint = format!(
                         "remove the entry \"{}\" from the keyring and log in again",
-                        super::keyring::LABEL
+                        switchboard_keyring::LABEL
                     );
                     VaultError::new(READ, problem).with_hint(hint)
                 });

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::NotChecked;
+use crate::NotChecked;
 
 /// Maximum number of schemas in one document.
 const MAX_NODES: usize = 20_000;
@@ -27,7 +27,7 @@ const MAX_REFERENCES: usize = 500;
 const DEEPEST: usize = 128;
 
 /// Maximum nesting depth of arguments at which validation stays cheap.
-pub(super) fn max_depth(schema: &Value) -> Result<usize, NotChecked> {
+pub(crate) fn max_depth(schema: &Value) -> Result<usize, NotChecked> {
     let graph = Graph::of(schema)?;
     let order = graph.order()?;
     let mut previous: Vec<Work> = Vec::new();

@@ -9,7 +9,7 @@ use serde_json::Value;
 use switchboard_config::text::visible;
 
 /// First segment of every path.
-pub(super) const ROOT: &str = "arguments";
+pub(crate) const ROOT: &str = "arguments";
 
 /// Maximum length of an excerpt from a value or a schema, in characters.
 const MAX_EXCERPT: usize = 80;
@@ -18,7 +18,7 @@ const MAX_EXCERPT: usize = 80;
 const MAX_OPTIONS: usize = 12;
 
 /// Returns pairs of path and message; one validation error can yield several.
-pub(super) fn tell(error: &ValidationError<'_>) -> Vec<(String, String)> {
+pub(crate) fn tell(error: &ValidationError<'_>) -> Vec<(String, String)> {
     let at = path(error);
     let got = describe(error.instance());
     let message = match error.kind() {
@@ -91,7 +91,7 @@ pub(super) fn tell(error: &ValidationError<'_>) -> Vec<(String, String)> {
 }
 
 /// Describes a value: its type, and the value itself if short.
-pub(super) fn describe(value: &Value) -> String {
+pub(crate) fn describe(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(value) => format!("the boolean {value}"),
@@ -111,7 +111,7 @@ pub(super) fn describe(value: &Value) -> String {
 }
 
 /// Truncates and sanitizes a message.
-pub(super) fn shortened(message: &str) -> String {
+pub(crate) fn shortened(message: &str) -> String {
     let short: String = message.chars().take(300).collect();
     visible(&short).into_owned()
 }

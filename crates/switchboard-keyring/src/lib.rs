@@ -3,6 +3,9 @@
 //! On Linux and BSD the Secret Service (GNOME Keyring, `KWallet`, `KeePassXC`) over D-Bus in pure Rust; on macOS the
 //! Keychain; on Windows the Credential Manager. Every call has a deadline, because a broken desktop session never
 //! answers.
+//!
+//! A crate of its own because of its build time: the code that D-Bus needs is generic, and would be compiled and optimized
+//! as part of the host.
 
 #[cfg_attr(all(unix, not(target_vendor = "apple")), path = "secret_service.rs")]
 #[cfg_attr(not(all(unix, not(target_vendor = "apple"))), path = "native.rs")]
@@ -16,7 +19,7 @@ use switchboard_config::secret::Secret;
 use tokio::time::timeout;
 
 /// Label of the entry in keyring managers.
-pub(crate) const LABEL: &str = "Switchboard logins";
+pub const LABEL: &str = "Switchboard logins";
 
 /// Timeout of [`Keyring::probe`].
 const PROBE: Duration = Duration::from_secs(3);
@@ -55,7 +58,7 @@ pub enum KeyringError {
 
 /// Keyring of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct SystemKeyring;
+pub struct SystemKeyring;
 
 impl Keyring for SystemKeyring {
     fn get(&self) -> BoxFuture<'_, Result<Option<Secret>, KeyringError>> {

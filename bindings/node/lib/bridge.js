@@ -30,8 +30,31 @@ const questions = new Map();
 
 const bridge = new native.Bridge(report);
 
-/** The kinds are those of `src/bridge.rs`. */
-function report(kind, id, value) {
+/** Receives messages: kind, id and values of each, one after the other. The kinds are those of `src/bridge.rs`. */
+function report(messages) {
+  for (let at = 0; at < messages.length; ) {
+    const kind = messages[at];
+    const id = messages[at + 1];
+    const value = messages[at + 2];
+    if (kind === 6) {
+      const [isError, elapsed, server, tool] = messages.slice(at + 3, at + 7);
+      forget(id)?.resolve(new CopiedResult(value, isError, elapsed, server, tool));
+      at += 7;
+      continue;
+    }
+    at += 3;
+    try {
+      receive(kind, id, value);
+    } catch (error) {
+      // An error of a function of the program: it must not keep the other messages back.
+      queueMicrotask(() => {
+        throw error;
+      });
+    }
+  }
+}
+
+function receive(kind, id, value) {
   switch (kind) {
     case 0:
       forget(id)?.resolve(value);
@@ -51,6 +74,47 @@ function report(kind, id, value) {
     case 5:
       questions.get(id)?.abort();
       break;
+  }
+}
+
+/** A small result. A large one is a `ResultHandle` of the native module, with the same methods. */
+class CopiedResult {
+  #raw;
+  #isError;
+  #elapsed;
+  #server;
+  #tool;
+
+  constructor(raw, isError, elapsed, server, tool) {
+    this.#raw = raw;
+    this.#isError = isError;
+    this.#elapsed = elapsed;
+    this.#server = server;
+    this.#tool = tool;
+  }
+
+  text() {
+    return native.Bridge.textOf(this.#raw);
+  }
+
+  raw() {
+    return this.#raw;
+  }
+
+  isError() {
+    return this.#isError;
+  }
+
+  server() {
+    return this.#server;
+  }
+
+  tool() {
+    return this.#tool;
+  }
+
+  elapsed() {
+    return this.#elapsed;
   }
 }
 

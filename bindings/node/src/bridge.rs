@@ -5,18 +5,24 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use napi::Status;
 use napi::bindgen_prelude::{Either13, FnArgs, Function, Null};
 use napi::threadsafe_function::{
     ThreadsafeFunction, ThreadsafeFunctionCallMode, UnknownReturnValue,
 };
+use napi::{Env, Status};
 use napi_derive::napi;
-use switchboard::Progress;
+use serde_json::value::RawValue;
+use switchboard::internal::call::result::text_of;
+use switchboard::{CallOutcome, Progress};
 use switchboard_bindings::{Callback, Failure, Operation, Reply, Request, failure};
 
 use crate::agent::{AgentHandle, SessionHandle};
 use crate::host::HostHandle;
-use crate::values::{Asked, Failed, Progressed, ResultHandle, ToolList};
+use crate::values::{Asked, Failed, Progressed, ResultHandle, ToolList, elapsed};
+
+/// The largest result that is copied to JavaScript with the message that it has come, in bytes. A larger one stays in Rust
+/// until it is looked at. An object of the native module costs several times as much as the copy of a short text.
+const MAX_COPIED: usize = 16 * 1024;
 
 /// What a message carries to JavaScript.
 pub(crate) type Value = Either13<
@@ -35,14 +41,15 @@ pub(crate) type Value = Either13<
     u32,
 >;
 
-/// Kind, id and value.
-type Arguments = FnArgs<(u32, u32, Value)>;
+/// All waiting messages, one after the other: kind, id and values of each.
+type Arguments = FnArgs<(Vec<Value>,)>;
 
-/// Does not keep the event loop alive, and has no limit: what is queued belongs to calls of the program.
-type Report = ThreadsafeFunction<Message, UnknownReturnValue, Arguments, Status, false, true, 0>;
+/// Does not keep the event loop alive. Called when the queue of messages is no longer empty.
+type Report = ThreadsafeFunction<(), UnknownReturnValue, Arguments, Status, false, true, 0>;
 
 enum Message {
     Ended(u32, Value),
+    Result(u32, CallOutcome),
     Failed(u32, Failure),
     Progress(u32, Progress),
     Open(u32, String),
@@ -51,17 +58,38 @@ enum Message {
 }
 
 impl Message {
-    /// The numbers are those of `lib/bridge.js`.
-    fn arguments(self) -> Arguments {
-        match self {
+    /// Appends the message to the arguments of the function. The numbers are those of `lib/bridge.js`.
+    fn append(self, arguments: &mut Vec<Value>, env: Env) -> napi::Result<()> {
+        let (kind, id, value) = match self {
             Self::Ended(id, value) => (0, id, value),
             Self::Failed(id, failure) => (1, id, Value::J(Failed::from(&failure))),
             Self::Progress(id, progress) => (2, id, Value::K(progress.into())),
             Self::Open(id, url) => (3, id, Value::B(url)),
             Self::Asked(id, asked) => (4, id, Value::L(asked)),
             Self::Cancelled(id) => (5, id, Value::A(Null)),
-        }
-        .into()
+            Self::Result(id, outcome) if outcome.result.size() <= MAX_COPIED => {
+                let server = outcome.tool.server.as_ref();
+                arguments.extend([
+                    Value::M(6),
+                    Value::M(id),
+                    Value::B(outcome.raw().to_owned()),
+                    Value::D(outcome.is_error),
+                    Value::C(elapsed(&outcome)),
+                    server.map_or(Value::A(Null), |server| {
+                        Value::B(server.as_str().to_owned())
+                    }),
+                    Value::B(outcome.tool.tool.as_str().to_owned()),
+                ]);
+                return Ok(());
+            }
+            Self::Result(id, outcome) => {
+                let result = ResultHandle::from(outcome);
+                result.account(env)?;
+                (0, id, Value::H(result))
+            }
+        };
+        arguments.extend([Value::M(kind), Value::M(id), value]);
+        Ok(())
     }
 }
 
@@ -71,6 +99,8 @@ pub(crate) struct Port(Arc<PortInner>);
 
 struct PortInner {
     report: Report,
+    /// Messages that JavaScript has not received. No limit: they belong to calls of the program.
+    messages: Arc<Mutex<Vec<Message>>>,
     operations: Mutex<HashMap<u32, Box<dyn Fn() + Send>>>,
     questions: Mutex<HashMap<u32, Reply>>,
     next_question: AtomicU32,
@@ -84,6 +114,22 @@ impl Port {
         operation: Operation<T>,
         convert: impl FnOnce(T) -> Value + Send + 'static,
     ) {
+        self.report_as(id, operation, move |value| {
+            Message::Ended(id, convert(value))
+        });
+    }
+
+    /// Reports the result of a call.
+    pub(crate) fn report_result(&self, id: u32, call: Operation<CallOutcome>) {
+        self.report_as(id, call, move |outcome| Message::Result(id, outcome));
+    }
+
+    fn report_as<T: Send + 'static>(
+        &self,
+        id: u32,
+        operation: Operation<T>,
+        message: impl FnOnce(T) -> Message + Send + 'static,
+    ) {
         let cancelled = operation.clone();
         let cancel = Box::new(move || cancelled.cancel());
         lock(&self.0.operations).insert(id, cancel);
@@ -93,7 +139,7 @@ impl Port {
             lock(&port.0.operations).remove(&id);
             if let Some(outcome) = ended.take() {
                 port.send(match outcome {
-                    Ok(value) => Message::Ended(id, convert(value)),
+                    Ok(value) => message(value),
                     Err(failure) => Message::Failed(id, failure),
                 });
             }
@@ -153,15 +199,20 @@ impl Port {
 
     /// Sends a message. One to an environment that has ended is dropped, which closes the host in it.
     fn send(&self, message: Message) {
-        let mode = ThreadsafeFunctionCallMode::NonBlocking;
-        let question = match &message {
-            Message::Asked(id, _) => Some(*id),
-            _ => None,
+        let is_first = {
+            let mut messages = lock(&self.0.messages);
+            messages.push(message);
+            messages.len() == 1
         };
-        if self.0.report.call(message, mode) != Status::Ok
-            && let Some(question) = question
-        {
-            drop(self.take(question));
+        // The function takes everything that is there when it runs.
+        let mode = ThreadsafeFunctionCallMode::NonBlocking;
+        if is_first && self.0.report.call((), mode) != Status::Ok {
+            let unsent = std::mem::take(&mut *lock(&self.0.messages));
+            for message in unsent {
+                if let Message::Asked(question, _) = message {
+                    drop(self.take(question));
+                }
+            }
         }
     }
 }
@@ -172,20 +223,25 @@ pub struct Bridge(pub(crate) Port);
 
 #[napi]
 impl Bridge {
-    /// Calls a function with kind, id and value.
+    /// Calls a function with everything that has happened: kind, id and values of each message.
     #[napi(constructor)]
     pub fn new(report: Function<'_, Arguments, UnknownReturnValue>) -> napi::Result<Self> {
+        let messages = Arc::<Mutex<Vec<Message>>>::default();
+        let queue = Arc::clone(&messages);
         let report = report
-            .build_threadsafe_function::<Message>()
+            .build_threadsafe_function::<()>()
             .weak::<true>()
-            .build_callback(|context| {
-                if let Message::Ended(_, Value::H(result)) = &context.value {
-                    result.account(context.env)?;
+            .build_callback(move |context| {
+                let taken = std::mem::take(&mut *lock(&queue));
+                let mut arguments = Vec::with_capacity(taken.len() * 7);
+                for message in taken {
+                    message.append(&mut arguments, context.env)?;
                 }
-                Ok(context.value.arguments())
+                Ok((arguments,).into())
             })?;
         Ok(Self(Port(Arc::new(PortInner {
             report,
+            messages,
             operations: Mutex::default(),
             questions: Mutex::default(),
             next_question: AtomicU32::new(1),
@@ -196,6 +252,15 @@ impl Bridge {
     #[napi]
     pub fn codes() -> Vec<&'static str> {
         failure::CODES.iter().map(|(code, _)| *code).collect()
+    }
+
+    /// The text of a result as the server sent it.
+    #[napi]
+    pub fn text_of(raw: String) -> String {
+        match RawValue::from_string(raw) {
+            Ok(result) => text_of(&result),
+            Err(_) => String::new(),
+        }
     }
 
     /// Cancels an operation; nothing happens if it has ended.

@@ -169,8 +169,7 @@ impl HostHandle {
             progress: has_progress.then(|| self.port.progress(id)),
         };
         let called = self.host().call(tool, arguments, options);
-        self.port
-            .report(id, called, |outcome| Value::H(outcome.into()));
+        self.port.report_result(id, called);
     }
 
     /// Searches tools.

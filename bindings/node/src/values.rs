@@ -6,7 +6,7 @@ use napi_derive::napi;
 use switchboard::{CallOutcome, Progress};
 use switchboard_bindings::{Failure, Format, Tool};
 
-/// The result of a call. It stays in Rust until it is looked at.
+/// A large result of a call. It stays in Rust until it is looked at.
 #[napi(custom_finalize)]
 pub struct ResultHandle(CallOutcome);
 
@@ -68,8 +68,13 @@ impl ResultHandle {
     /// The duration in milliseconds.
     #[napi]
     pub fn elapsed(&self) -> f64 {
-        self.0.elapsed.as_secs_f64() * 1_000.0
+        elapsed(&self.0)
     }
+}
+
+/// The duration of a call, in milliseconds.
+pub(crate) fn elapsed(outcome: &CallOutcome) -> f64 {
+    outcome.elapsed.as_secs_f64() * 1_000.0
 }
 
 /// A list of tools, each read when it is looked at.

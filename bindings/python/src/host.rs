@@ -78,6 +78,7 @@ impl Host {
     #[pyo3(signature = (tool, arguments=None, timeout=None, total_timeout=None, progress=None))]
     fn call(
         &self,
+        py: Python<'_>,
         tool: String,
         arguments: Option<String>,
         timeout: Option<f64>,
@@ -95,7 +96,7 @@ impl Host {
                 queue.push(Item::Progress(key, progress));
             }));
         }
-        let call = self.get().call(tool, arguments, options);
+        let call = py.detach(|| self.get().call(tool, arguments, options));
         Ok(Operation::new(call, |py, outcome| {
             Ok(Py::new(py, CallResult(outcome))?.into_any())
         }))

@@ -13,6 +13,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use switchboard::internal::transport::patiently;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
@@ -101,8 +102,8 @@ impl Runtime {
     }
 
     /// Like [`Self::start_operation`], but begins the work on the thread of the caller, so that a request is sent without
-    /// waking the runtime's thread first. For work that does not block, and starts no process: a process ends with the
-    /// thread that started it.
+    /// waking the runtime's thread first, and the answer of a fast server is received without being woken by it. For work
+    /// that starts no process: a process ends with the thread that started it. Takes less than a millisecond.
     pub(crate) fn begin_operation<T: Send + 'static>(
         &self,
         future: impl Future<Output = Result<T, Failure>> + Send + 'static,
@@ -259,7 +260,7 @@ impl Begun {
         });
         let waker = Waker::from(Arc::clone(&begun));
         let _entered = handle.enter();
-        let is_over = work.as_mut().poll(&mut Context::from_waker(&waker));
+        let is_over = patiently(|| work.as_mut().poll(&mut Context::from_waker(&waker)));
         let mut stage = lock(&begun.stage);
         *stage = match (is_over, &*stage) {
             (Poll::Ready(()), _) => Stage::Over,
@@ -377,6 +378,66 @@ mod tests {
         let operation = runtime.start_operation(async move { Ok(nothing[0]) });
         assert!(operation.wait(Duration::from_secs(10)));
         assert_eq!(operation.take().unwrap().unwrap_err().code, "internal");
+    }
+
+    #[test]
+    fn work_begins_with_its_caller_and_continues_on_the_runtime() {
+        let runtime = Runtime::current().unwrap();
+        let (answer, answered) = tokio::sync::oneshot::channel();
+        let thread = || std::thread::current().name().map(str::to_owned);
+        let operation = runtime.begin_operation(async move {
+            let first = thread();
+            answered.await.unwrap();
+            Ok((first, thread()))
+        });
+        assert!(operation.take().is_none());
+        answer.send(()).unwrap();
+        assert!(operation.wait(Duration::from_secs(10)));
+        let (first, second) = operation.take().unwrap().unwrap();
+        assert_eq!(first, thread());
+        assert_eq!(second.as_deref(), Some(THREAD));
+    }
+
+    #[test]
+    fn work_that_does_not_wait_ends_with_its_caller() {
+        let runtime = Runtime::current().unwrap();
+        let operation = runtime.begin_operation(async { Ok(7) });
+        assert_eq!(operation.take().unwrap().unwrap(), 7);
+    }
+
+    #[test]
+    fn work_that_is_woken_while_it_begins_continues() {
+        let runtime = Runtime::current().unwrap();
+        let operation = runtime.begin_operation(async {
+            // Wakes itself, and waits once.
+            tokio::task::yield_now().await;
+            let mut is_woken = false;
+            std::future::poll_fn(|context| {
+                if std::mem::replace(&mut is_woken, true) {
+                    return Poll::Ready(());
+                }
+                context.waker().wake_by_ref();
+                Poll::Pending
+            })
+            .await;
+            Ok(7)
+        });
+        assert!(operation.wait(Duration::from_secs(10)));
+        assert_eq!(operation.take().unwrap().unwrap(), 7);
+    }
+
+    #[test]
+    fn cancelling_drops_work_that_has_begun_and_waits() {
+        let runtime = Runtime::current().unwrap();
+        let (dropped, seen) = mpsc::channel();
+        let guard = Guard(dropped);
+        let operation = runtime.begin_operation(async move {
+            let _guard = guard;
+            pending::<Result<(), Failure>>().await
+        });
+        operation.cancel();
+        seen.try_recv().unwrap();
+        assert_eq!(operation.take().unwrap().unwrap_err().code, "cancelled");
     }
 
     struct Guard(mpsc::Sender<()>);

@@ -49,6 +49,9 @@ pub mod call {
     pub mod local {
         pub use crate::call::local::LocalTools;
     }
+    pub mod result {
+        pub use crate::call::result::text_of;
+    }
     pub mod shape {
         pub use crate::call::shape::{Block, Media, ShapeOptions, Shaped, shape, without_content};
     }
@@ -152,6 +155,7 @@ pub mod supervisor {
     pub use crate::supervisor::{ARGUMENT, run};
 }
 pub mod transport {
+    pub use crate::transport::patience::patiently;
     pub mod http {
         pub use crate::transport::http::{
             HeadersHelper, HttpClient, HttpSettings, LegacyConnector, ProxySettings, RemoteServer,

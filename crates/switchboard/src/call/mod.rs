@@ -7,7 +7,7 @@ pub(crate) mod arguments;
 mod context;
 pub(crate) mod gate;
 pub(crate) mod local;
-mod result;
+pub(crate) mod result;
 pub(crate) mod shape;
 pub(crate) mod spill;
 mod target;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use switchboard_protocol::text::JsonStr;
 use switchboard_protocol::types::content::ContentBlock;
 use switchboard_protocol::types::decode;
@@ -16,21 +17,7 @@ impl CallOutcome {
     /// All text of the result, one block per line. Without text, the structured content as JSON; without that, the
     /// whole result as JSON.
     pub fn text(&self) -> String {
-        let raw = self.result.raw();
-        let Ok(result) = decode::<CallToolResult<'_>>(raw) else {
-            return raw.get().to_owned();
-        };
-        let blocks = result.content.items.iter();
-        let texts: Vec<Cow<'_, str>> = blocks
-            .filter_map(|block| block.as_text().map(JsonStr::decode))
-            .collect();
-        if !texts.is_empty() {
-            return texts.join("\n");
-        }
-        match &result.structured_content {
-            Some(structured) => structured.get().to_owned(),
-            None => without_content(raw).unwrap_or_default().to_owned(),
-        }
+        text_of(self.result.raw())
     }
 
     /// Deserializes the structured content into `T`.
@@ -61,5 +48,23 @@ impl CallOutcome {
     /// Result as the server sent it, as JSON.
     pub fn raw(&self) -> &str {
         self.result.as_str()
+    }
+}
+
+/// The text of a result as a server sent it, by the rules of [`CallOutcome::text`].
+pub fn text_of(result: &RawValue) -> String {
+    let Ok(decoded) = decode::<CallToolResult<'_>>(result) else {
+        return result.get().to_owned();
+    };
+    let blocks = decoded.content.items.iter();
+    let texts: Vec<Cow<'_, str>> = blocks
+        .filter_map(|block| block.as_text().map(JsonStr::decode))
+        .collect();
+    if !texts.is_empty() {
+        return texts.join("\n");
+    }
+    match &decoded.structured_content {
+        Some(structured) => structured.get().to_owned(),
+        None => without_content(result).unwrap_or_default().to_owned(),
     }
 }

@@ -7,6 +7,7 @@
 mod error;
 pub(crate) mod http;
 pub(crate) mod in_process;
+pub(crate) mod patience;
 pub(crate) mod stdio;
 pub(crate) mod websocket;
 

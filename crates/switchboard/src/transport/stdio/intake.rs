@@ -2,8 +2,8 @@
 //!
 //! Owns the pipe and its buffer. Only one reader is active at a time, usually the task in [`Intake::read`]. A sender
 //! that has just written a request may try one early read: if the server shares a core with us, it often has answered
-//! already, which saves a wakeup and a task switch. Where early reads rarely succeed, they are rarely tried. Lines are
-//! not inspected.
+//! already, which saves a wakeup and a task switch. Where early reads rarely succeed, they are rarely tried. A patient
+//! thread tries for a little while, if the server usually answers that soon. Lines are not inspected.
 
 use std::future::poll_fn;
 use std::io;
@@ -11,13 +11,14 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
 use tokio::io::AsyncReadExt;
 
 use super::frames::{Frame, Frames};
 use super::system::Inlet;
 use super::writer::Writer;
-use crate::transport::Inbound;
+use crate::transport::{Inbound, patience};
 
 /// Bytes read at once: the capacity of a pipe.
 const CHUNK: usize = 64 * 1024;
@@ -27,6 +28,7 @@ pub(super) struct Intake {
     /// `None` once the link delivers nothing more.
     reading: Mutex<Option<Reading>>,
     early_reads: EarlyReads,
+    waits: Waits,
     limit: usize,
     inbound: Arc<dyn Inbound>,
     writer: Arc<Writer>,
@@ -49,6 +51,7 @@ impl Intake {
         Self {
             reading: Mutex::new(Some(Reading { inlet, frames })),
             early_reads: EarlyReads::default(),
+            waits: Waits::default(),
             limit,
             inbound,
             writer,
@@ -81,21 +84,52 @@ impl Intake {
 
     /// Early read: delivers what is available, if the statistics make an answer likely.
     pub(super) fn look(&self) {
-        if !self.early_reads.is_worth_a_look() {
+        if patience::is_patient() {
+            self.wait_briefly();
+        } else if self.early_reads.is_worth_a_look() && self.read_early() {
+            self.early_reads.was_good();
+        }
+    }
+
+    /// Waits for the answer to the only request, as long as the answers before it took, if that is not long.
+    fn wait_briefly(&self) {
+        if self.writer.unanswered() != 1 {
             return;
         }
+        let Some(limit) = self.waits.limit() else {
+            return;
+        };
+        let start = Instant::now();
+        loop {
+            self.read_early();
+            let elapsed = start.elapsed();
+            // The task may have read the answer, too.
+            if self.writer.unanswered() == 0 {
+                return self.waits.succeeded(elapsed);
+            }
+            if elapsed >= limit {
+                return self.waits.failed();
+            }
+            // The server may need this core.
+            std::thread::yield_now();
+        }
+    }
+
+    /// Delivers what is available. Returns whether there was something.
+    fn read_early(&self) -> bool {
         // If another reader holds the lock, it will find the answer.
         let Ok(mut reading) = self.reading.try_lock() else {
-            return;
+            return false;
         };
         let Some(Reading { inlet, frames }) = &mut *reading else {
-            return;
+            return false;
         };
         // End of output and errors are left to the task.
-        if let Ok(1..) = inlet.read_now(frames.room()) {
-            self.early_reads.was_good();
+        let has_read = matches!(inlet.read_now(frames.room()), Ok(1..));
+        if has_read {
             self.deliver(frames);
         }
+        has_read
     }
 
     /// Stops delivering.
@@ -176,9 +210,78 @@ impl EarlyReads {
     }
 }
 
+/// How long a patient thread waits for an answer. Only hints, like [`EarlyReads`].
+#[derive(Debug, Default)]
+struct Waits {
+    /// Waits without an answer since the last success, skipped ones included.
+    in_vain: AtomicU32,
+    /// The limit of the next wait, in microseconds; 0: the longest.
+    limit: AtomicU32,
+}
+
+impl Waits {
+    /// Limits, in microseconds.
+    const SHORTEST: u32 = 50;
+    const LONGEST: u32 = 250;
+    /// A wait may take this many times as long as the last successful one.
+    const SLACK: u32 = 4;
+    /// After this many waits in vain, they become rare: most servers take much longer.
+    const TRIES: u32 = 4;
+    /// Then one in this many requests waits.
+    const SELDOM: u32 = 64;
+
+    /// The limit of a wait; `None`: do not wait.
+    fn limit(&self) -> Option<Duration> {
+        let in_vain = self.in_vain.load(Ordering::Relaxed);
+        if in_vain >= Self::TRIES && !in_vain.is_multiple_of(Self::SELDOM) {
+            self.failed();
+            return None;
+        }
+        let limit = match self.limit.load(Ordering::Relaxed) {
+            0 => Self::LONGEST,
+            limit => limit,
+        };
+        Some(Duration::from_micros(limit.into()))
+    }
+
+    fn succeeded(&self, elapsed: Duration) {
+        self.in_vain.store(0, Ordering::Relaxed);
+        let elapsed = u32::try_from(elapsed.as_micros()).unwrap_or(Self::LONGEST);
+        let limit = elapsed
+            .saturating_mul(Self::SLACK)
+            .clamp(Self::SHORTEST, Self::LONGEST);
+        self.limit.store(limit, Ordering::Relaxed);
+    }
+
+    fn failed(&self) {
+        self.in_vain.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_patient_thread_waits_as_long_as_answers_took() {
+        let waits = Waits::default();
+        let limit = || waits.limit().map(|limit| limit.as_micros());
+        assert_eq!(limit(), Some(250));
+        for (took, expected) in [(1, 50), (30, 120), (90, 250), (2, 50)] {
+            waits.succeeded(Duration::from_micros(took));
+            assert_eq!(limit(), Some(expected), "{took}");
+        }
+        // A server that takes longer is hardly waited for any more.
+        let waited = (0..1_000).filter(|_| {
+            limit().is_some_and(|_| {
+                waits.failed();
+                true
+            })
+        });
+        assert_eq!(waited.count(), 4 + 15);
+        waits.succeeded(Duration::from_micros(30));
+        assert_eq!(limit(), Some(120));
+    }
 
     /// Number of early reads for that many requests.
     fn looks(early_reads: &EarlyReads, requests: u32, finds: bool) -> usize {
@@ -309,6 +412,23 @@ mod tests {
                 server.write_all(b"one\ntwo\n").unwrap();
                 intake.look();
                 assert_eq!(intake.is_one_of_many(), expected, "{requests}");
+            }
+        }
+
+        #[tokio::test]
+        async fn a_patient_thread_reads_the_answer_to_its_only_request() {
+            for (requests, is_read) in [(1, true), (2, false)] {
+                let (intake, mut server, noted) = intake();
+                // Other threads have given up looking.
+                while intake.early_reads.is_worth_a_look() {}
+                for _ in 0..requests {
+                    intake.writer.request();
+                }
+                server.write_all(b"one\n").unwrap();
+                intake.look();
+                assert_eq!(lines(&noted), [""; 0]);
+                patience::patiently(|| intake.look());
+                assert_eq!(lines(&noted) == ["one"], is_read, "{requests}");
             }
         }
 

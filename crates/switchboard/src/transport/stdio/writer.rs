@@ -239,6 +239,11 @@ impl Writer {
         }
     }
 
+    /// The approximate number of unanswered requests.
+    pub(super) fn unanswered(&self) -> usize {
+        self.unanswered.load(Ordering::Relaxed)
+    }
+
     /// Counts answers that arrived or are no longer wanted. Returns the number outstanding before.
     pub(super) fn answered(&self, count: usize) -> usize {
         let subtract = |unanswered: usize| Some(unanswered.saturating_sub(count));

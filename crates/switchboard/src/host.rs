@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use serde_json::value::to_raw_value;
@@ -101,16 +101,30 @@ pub struct PendingLogin {
     /// The address that the user has to open in a browser.
     pub url: String,
     outcome: LoginOutcome,
+    server: ServerName,
+    /// When the server entered the state that it had when the login began.
+    since: SystemTime,
+    view: watch::Receiver<Arc<View>>,
 }
 
 impl PendingLogin {
-    /// Waits until the user has logged in. Dropping the future does not cancel the login.
+    /// Waits until the user has logged in and the server is being reconnected, so that a call waits for the connection.
+    /// Dropping the future does not cancel the login.
     ///
     /// # Errors
     ///
     /// If the login fails or is not completed in time.
-    pub async fn wait(self) -> Result<(), Error> {
-        self.outcome.wait().await.map_err(Error::login)
+    pub async fn wait(mut self) -> Result<(), Error> {
+        self.outcome.wait().await.map_err(Error::login)?;
+        let is_reconnected = |status: &ServerStatus| {
+            status.since != self.since || !matches!(status.state, ServerState::NeedsAuth { .. })
+        };
+        // Fails if the host is gone, and the login is stored all the same.
+        let _ = self
+            .view
+            .wait_for(|view| view.status(&self.server).is_none_or(is_reconnected))
+            .await;
+        Ok(())
     }
 }
 
@@ -272,9 +286,9 @@ impl Host {
     ///
     /// If the server is unknown or needs no login, or if the login cannot be started.
     pub async fn login(&self, name: &ServerName) -> Result<PendingLogin, Error> {
-        if self.status(name).is_none() {
+        let Some(status) = self.status(name) else {
             return Err(ServerError::Unknown(name.clone()).into());
-        }
+        };
         let started = match &self.0.options.logins {
             Some(logins) => logins.begin(name).await.map_err(Error::login)?,
             None => None,
@@ -291,6 +305,9 @@ impl Host {
         Ok(PendingLogin {
             url: started.url.into(),
             outcome: started.outcome,
+            server: name.clone(),
+            since: status.since,
+            view: self.0.view.clone(),
         })
     }
 

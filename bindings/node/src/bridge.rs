@@ -59,7 +59,7 @@ enum Message {
 
 impl Message {
     /// Appends the message to the arguments of the function. The numbers are those of `lib/bridge.js`.
-    fn append(self, arguments: &mut Vec<Value>, env: Env) -> napi::Result<()> {
+    fn append(self, arguments: &mut Vec<Value>, env: Env) {
         let (kind, id, value) = match self {
             Self::Ended(id, value) => (0, id, value),
             Self::Failed(id, failure) => (1, id, Value::J(Failed::from(&failure))),
@@ -80,16 +80,16 @@ impl Message {
                     }),
                     Value::B(outcome.tool.tool.as_str().to_owned()),
                 ]);
-                return Ok(());
+                return;
             }
             Self::Result(id, outcome) => {
                 let result = ResultHandle::from(outcome);
-                result.account(env)?;
+                // Only a hint: without it, the result is collected later.
+                let _ = result.account(env);
                 (0, id, Value::H(result))
             }
         };
         arguments.extend([Value::M(kind), Value::M(id), value]);
-        Ok(())
     }
 }
 
@@ -235,7 +235,7 @@ impl Bridge {
                 let taken = std::mem::take(&mut *lock(&queue));
                 let mut arguments = Vec::with_capacity(taken.len() * 7);
                 for message in taken {
-                    message.append(&mut arguments, context.env)?;
+                    message.append(&mut arguments, context.env);
                 }
                 Ok((arguments,).into())
             })?;

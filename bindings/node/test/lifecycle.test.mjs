@@ -72,6 +72,17 @@ test('an error of the program ends the server', async () => {
   heard.close();
 });
 
+test('an error of a function keeps no result back', () =>
+  exits(
+    `
+      process.on('uncaughtException', ({ message }) => console.log(message));
+      const onProgress = ({ progress }) => { throw new Error('step ' + progress); };
+      const [steps, echo] = await Promise.all([host.call('own/steps', {}, { onProgress }), host.call('own/echo', { text: 'heard' })]);
+      console.log(steps.text, echo.text);
+    `,
+    { code: 0, signal: null, stdout: 'step 1\nstep 2\ndone heard\n', stderr: '' },
+  ));
+
 test('SIGKILL leaves no server behind', async () => {
   const heard = await reports();
   const source = program(heard.port, `await host.call('own/pid'); console.log('ready'); await host.call('own/wait');`);

@@ -20,12 +20,13 @@ const tools = [
   tool('big', { bytes: { type: 'integer' } }),
   tool('fail'),
   tool('refuse'),
+  tool('steps'),
 ];
 const text = (text, more = {}) => ({ content: [{ type: 'text', text }], ...more });
 
 const server = new Server({ name: 'test', version: '1' }, { capabilities: { tools: {} } });
 server.setRequestHandler(ListToolsRequestSchema, () => ({ tools }));
-server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal }) => {
+server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal, sendNotification }) => {
   const args = params.arguments ?? {};
   switch (params.name) {
     case 'pid':
@@ -40,6 +41,12 @@ server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal }) =
       return text('x'.repeat(args.bytes));
     case 'fail':
       return text('as told', { isError: true });
+    case 'steps':
+      for (const progress of [1, 2]) {
+        const { progressToken } = params._meta;
+        await sendNotification({ method: 'notifications/progress', params: { progressToken, progress } });
+      }
+      return text('done');
     default:
       throw new Error('refused by the server');
   }

@@ -97,6 +97,8 @@ impl Host {
             }));
         }
         let call = py.detach(|| self.get().call(tool, arguments, options));
+        // A signal during the call must cancel it: the caller gets nothing that it could cancel.
+        py.check_signals().inspect_err(|_| call.cancel())?;
         Ok(Operation::new(call, |py, outcome| {
             Ok(Py::new(py, CallResult(outcome))?.into_any())
         }))

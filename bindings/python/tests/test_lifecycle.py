@@ -22,6 +22,7 @@ import trio
 from conftest import PATIENCE, ROOT, Recorder, RunProgram, recording
 
 from switchboard_mcp import ClosedError, ForkedError, Host, SyncHost
+from switchboard_mcp._bridge import Signal
 
 
 async def test_closed_in_another_task_and_more_than_once() -> None:
@@ -141,6 +142,14 @@ def test_ctrl_c_cancels_the_call(recorder: Recorder) -> None:
         thread.join()
         recorder.until("cancelled ")
         assert host.call("recording/fail").text == "it failed"
+
+
+def test_a_signal_before_the_wait_is_handled_soon() -> None:
+    # Nothing ends this wait: it has to end by itself, so that Python can handle the signal.
+    waiting = threading.Thread(target=Signal().wait, daemon=True)
+    waiting.start()
+    waiting.join(PATIENCE)
+    assert not waiting.is_alive()
 
 
 def test_trio(recorder: Recorder) -> None:

@@ -405,19 +405,24 @@ def _spawn(awaitable: Any) -> None:
     task.add_done_callback(_spawned.discard)
 
 
-class _Signal:
+#: A signal that arrives just before a thread begins to wait does not end the wait. It is handled after this time, in
+#: milliseconds.
+_LATE_SIGNAL = 200
+
+
+class Signal:
     """An inbox that one thread waits for."""
 
     def __init__(self) -> None:
         self.inbox = Inbox()
-        self.wait = _waiter(self.inbox)
+        self.wait = _waiter(self.inbox, _LATE_SIGNAL)
 
 
-_signals: list[_Signal] = []
+_signals: list[Signal] = []
 
 
 def block(operation: Operation) -> Any:
-    """Waits for an operation in this thread. The GIL is released, and signals such as Ctrl-C are handled at once."""
+    """Waits for an operation in this thread. The GIL is released, and signals such as Ctrl-C are handled."""
     return block_watching(lambda _inbox, _key: operation, None)
 
 
@@ -426,7 +431,7 @@ def block_watching(start: Start, watch: Watch | None) -> Any:
     try:
         signal = _signals.pop()
     except IndexError:
-        signal = _Signal()
+        signal = Signal()
     # The inbox receives nothing else.
     key = 0
     operation = start(signal.inbox, key)
@@ -442,21 +447,25 @@ def block_watching(start: Start, watch: Watch | None) -> Any:
     return operation.take()
 
 
-def _told(signal: _Signal, watch: Watch | None) -> Iterator[bool]:
+def _told(signal: Signal, watch: Watch | None) -> Iterator[bool]:
     for item in signal.inbox.drain():
         if item[0] != "ended" and watch is not None:
             watch(item)
         yield item[0] == "ended"
 
 
-def _waiter(inbox: Inbox) -> Callable[[], object]:
-    """Waits until an inbox has something. In Python code, since a thread that is ended at exit must not be in Rust code."""
+def _waiter(inbox: Inbox, milliseconds: int | None = None) -> Callable[[], object]:
+    """Waits until an inbox has something, or for this time.
+
+    In Python code, since a thread that is ended at exit must not be in Rust code.
+    """
     fileno = inbox.fileno()
     if not hasattr(select, "poll"):
-        return lambda: select.select([fileno], [], [])
+        seconds = None if milliseconds is None else milliseconds / 1_000
+        return lambda: select.select([fileno], [], [], seconds)
     poll = select.poll()
     poll.register(fileno, select.POLLIN)
-    return poll.poll
+    return lambda: poll.poll(milliseconds)
 
 
 def _forked() -> None:

@@ -149,7 +149,7 @@ test('servers are added to a session by entry as well', async () => {
   const model = await scriptedModel();
   const agent = await Agent.create(place, { env: model.env });
   const session = agent.session(place);
-  assert.equal(await session.addMcpServer('own', own()), 6);
+  assert.equal(await session.addMcpServer('own', own()), 7);
   assert.equal((await session.host.call('own/echo', { text: 'a' })).text, 'a');
   await assert.rejects(session.addMcpServer('bad', 'stdio', '/nonexistent/server'), { server: 'bad', step: 'connecting' });
   await assert.rejects(session.host.call('own/nothing'), NotFoundError);

@@ -229,9 +229,9 @@ test('servers are added, disabled, restarted and removed', async () => {
   const host = await Host.create();
   try {
     assert.deepEqual(host.status(), []);
-    assert.equal(await host.addServer('own', own()), 6);
+    assert.equal(await host.addServer('own', own()), 7);
     const { text: pid } = await host.call('own/pid');
-    assert.equal(await host.restart('own'), 6);
+    assert.equal(await host.restart('own'), 7);
     assert.notEqual((await host.call('own/pid')).text, pid);
     await host.disable('own');
     await assert.rejects(host.call('own/pid'), UnavailableError);

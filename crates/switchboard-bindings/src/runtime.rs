@@ -1,4 +1,4 @@
-//! The thread that runs all futures, and operations on it.
+//! The thread that runs all futures, and operations on it. A call begins on the thread of its caller.
 //!
 //! One thread, as in the program: a host mostly waits. The thread lives as long as the process, because servers end
 //! with the thread that started their supervisor. A forked child has no such thread. New hosts in the child get one of
@@ -358,11 +358,7 @@ mod tests {
     fn a_cancelled_operation_ends_at_once_and_drops_its_future() {
         let runtime = Runtime::current().unwrap();
         let (dropped, seen) = mpsc::channel();
-        let guard = Guard(dropped);
-        let operation = runtime.start_operation(async move {
-            let _guard = guard;
-            pending::<Result<(), Failure>>().await
-        });
+        let operation = runtime.start_operation(hang(Guard(dropped)));
         let (ended, told) = mpsc::channel();
         operation.on_end(move || ended.send(()).unwrap());
         operation.cancel();
@@ -409,8 +405,6 @@ mod tests {
     fn work_that_is_woken_while_it_begins_continues() {
         let runtime = Runtime::current().unwrap();
         let operation = runtime.begin_operation(async {
-            // Wakes itself, and waits once.
-            tokio::task::yield_now().await;
             let mut is_woken = false;
             std::future::poll_fn(|context| {
                 if std::mem::replace(&mut is_woken, true) {
@@ -430,14 +424,15 @@ mod tests {
     fn cancelling_drops_work_that_has_begun_and_waits() {
         let runtime = Runtime::current().unwrap();
         let (dropped, seen) = mpsc::channel();
-        let guard = Guard(dropped);
-        let operation = runtime.begin_operation(async move {
-            let _guard = guard;
-            pending::<Result<(), Failure>>().await
-        });
+        let operation = runtime.begin_operation(hang(Guard(dropped)));
         operation.cancel();
         seen.try_recv().unwrap();
         assert_eq!(operation.take().unwrap().unwrap_err().code, "cancelled");
+    }
+
+    /// Never ends.
+    async fn hang(_guard: Guard) -> Result<(), Failure> {
+        pending().await
     }
 
     struct Guard(mpsc::Sender<()>);

@@ -5,11 +5,15 @@
  * each thread.
  */
 
-const { setInterval } = require('node:timers');
+const { performance } = require('node:perf_hooks');
+const { setImmediate, setInterval } = require('node:timers');
 const { fromFailure, invalidArguments } = require('./errors.js');
 const { native: loadNative } = require('./platform.js');
 
 const native = loadNative();
+
+/** How long calls that end at once may follow each other before the event loop turns, in milliseconds. */
+const TURN = 1;
 
 /** Operations under way, by id. */
 const operations = new Map();
@@ -29,6 +33,20 @@ const collected = new FinalizationRegistry((table) => tables.delete(table));
 const questions = new Map();
 
 const bridge = new native.Bridge(report);
+
+/** When the other tasks of the event loop last ran while calls ended at once, in milliseconds. */
+let turned = 0;
+
+/** Receives the message of a call that ended at once. Such calls must not keep the event loop from turning. */
+function reportAtOnce(message) {
+  const now = performance.now();
+  if (now - turned < TURN) {
+    report(message);
+  } else {
+    turned = now;
+    setImmediate(report, message);
+  }
+}
 
 /** Receives messages: kind, id and values of each, one after the other. The kinds are those of `src/bridge.rs`. */
 function report(messages) {
@@ -122,7 +140,7 @@ class CopiedResult {
  * Starts an operation and returns its promise.
  *
  * @param owner what must not be collected before the end
- * @param run starts the operation under an id
+ * @param run starts the operation under an id; returns the message of its end if it has ended already
  * @param options `signal`, `onProgress`, `open`; `isBackground` if the event loop may end first; `cancellable` receives a
  * function that ends the operation
  */
@@ -148,14 +166,16 @@ function start(owner, run, { signal, onProgress, open, isBackground = false, can
     }
     operations.set(id, operation);
     if (!isBackground && awaited++ === 0) alive.ref();
+    let ended;
     try {
-      run(id);
+      ended = run(id);
     } catch (error) {
       forget(id);
       reject(invalidArguments(error.message, error));
       return;
     }
     cancellable?.(cancel);
+    if (ended) reportAtOnce(ended);
   });
 }
 

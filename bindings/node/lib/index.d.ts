@@ -431,6 +431,17 @@ export interface Usage {
   cacheWrite: number;
   output: number;
   isEstimate?: boolean;
+  /** At list prices; absent if no price is known. */
+  cost?: Cost;
+}
+
+export interface Cost {
+  /** The amount in US dollars. */
+  usd: number;
+  /** The day on which the prices were checked, as YYYY-MM-DD. */
+  asOf: string;
+  /** Whether tokens of a model without a known price are missing. */
+  isPartial?: boolean;
 }
 
 export interface FailedServer {
@@ -469,7 +480,7 @@ export type SessionEvent =
   | (Event<'started'> & { sessionId: string; model: string; tools: number; failedServers: FailedServer[] })
   | (Event<'text'> & { text: string })
   | (Event<'thinking'> & { text: string })
-  | (Event<'retrying'> & { reason: string; waitMs: number; attempt: number })
+  | (Event<'retrying'> & { reason: string; waitMs: number; attempt: number; parent?: string })
   | (Event<'call_begins'> & {
       id: string;
       name: string;
@@ -492,8 +503,8 @@ export type SessionEvent =
     })
   | (Event<'tools_changed'> & { added: string[]; removed: string[] })
   | (Event<'compacted'> & { before: number; after: number })
-  | (Event<'usage'> & { usage: Usage })
-  | (Event<'notice'> & { text: string })
+  | (Event<'usage'> & { usage: Usage; parent?: string })
+  | (Event<'notice'> & { text: string; parent?: string })
   | (Event<'ended'> & Omit<Reply, 'toString'>);
 
 export type MessagePart =

@@ -24,6 +24,9 @@ use crate::values::{Asked, Failed, Progressed, ResultHandle, ToolList, elapsed};
 /// until it is looked at. An object of the native module costs several times as much as the copy of a short text.
 const MAX_COPIED: usize = 16 * 1024;
 
+/// The most values that a message has.
+const MESSAGE: usize = 7;
+
 /// What a message carries to JavaScript.
 pub(crate) type Value = Either13<
     Null,
@@ -67,22 +70,11 @@ impl Message {
             Self::Open(id, url) => (3, id, Value::B(url)),
             Self::Asked(id, asked) => (4, id, Value::L(asked)),
             Self::Cancelled(id) => (5, id, Value::A(Null)),
-            Self::Result(id, outcome) if outcome.result.size() <= MAX_COPIED => {
-                let server = outcome.tool.server.as_ref();
-                arguments.extend([
-                    Value::M(6),
-                    Value::M(id),
-                    Value::B(outcome.raw().to_owned()),
-                    Value::D(outcome.is_error),
-                    Value::C(elapsed(&outcome)),
-                    server.map_or(Value::A(Null), |server| {
-                        Value::B(server.as_str().to_owned())
-                    }),
-                    Value::B(outcome.tool.tool.as_str().to_owned()),
-                ]);
-                return;
-            }
             Self::Result(id, outcome) => {
+                if let Some(values) = copied(id, &outcome) {
+                    arguments.extend(values);
+                    return;
+                }
                 let result = ResultHandle::from(outcome);
                 // Only a hint: without it, the result is collected later.
                 let _ = result.account(env);
@@ -91,6 +83,24 @@ impl Message {
         };
         arguments.extend([Value::M(kind), Value::M(id), value]);
     }
+}
+
+/// The message about a small result, as the arguments of the function.
+fn copied(id: u32, outcome: &CallOutcome) -> Option<[Value; MESSAGE]> {
+    if outcome.result.size() > MAX_COPIED {
+        return None;
+    }
+    let server = outcome.tool.server.as_ref();
+    let server = server.map(|server| Value::B(server.as_str().to_owned()));
+    Some([
+        Value::M(6),
+        Value::M(id),
+        Value::B(outcome.raw().to_owned()),
+        Value::D(outcome.is_error),
+        Value::C(elapsed(outcome)),
+        server.unwrap_or(Value::A(Null)),
+        Value::B(outcome.tool.tool.as_str().to_owned()),
+    ])
 }
 
 /// The end of the bridge in Rust. Cheap to clone.
@@ -119,9 +129,25 @@ impl Port {
         });
     }
 
-    /// Reports the result of a call.
+    /// Reports the result of a call, after all of its progress.
     pub(crate) fn report_result(&self, id: u32, call: Operation<CallOutcome>) {
         self.report_as(id, call, move |outcome| Message::Result(id, outcome));
+    }
+
+    /// Reports the result of a call that has ended: returns it if it is small, and sends a message otherwise.
+    pub(crate) fn report_ended(
+        &self,
+        id: u32,
+        call: &Operation<CallOutcome>,
+    ) -> Option<Vec<Value>> {
+        match call.take()? {
+            Ok(outcome) => match copied(id, &outcome) {
+                Some(values) => return Some(values.into()),
+                None => self.send(Message::Result(id, outcome)),
+            },
+            Err(failure) => self.send(Message::Failed(id, failure)),
+        }
+        None
     }
 
     fn report_as<T: Send + 'static>(
@@ -233,7 +259,7 @@ impl Bridge {
             .weak::<true>()
             .build_callback(move |context| {
                 let taken = std::mem::take(&mut *lock(&queue));
-                let mut arguments = Vec::with_capacity(taken.len() * 7);
+                let mut arguments = Vec::with_capacity(taken.len() * MESSAGE);
                 for message in taken {
                     message.append(&mut arguments, context.env);
                 }

@@ -152,7 +152,8 @@ impl HostHandle {
         self.port.report(id, tools, |tools| Value::I(tools.into()));
     }
 
-    /// Calls a tool. Timeouts are in milliseconds.
+    /// Calls a tool. Timeouts are in milliseconds. Returns the message of its end if a fast server has answered already with
+    /// a small result.
     #[napi]
     pub fn call(
         &self,
@@ -162,14 +163,18 @@ impl HostHandle {
         timeout: Option<f64>,
         total_timeout: Option<f64>,
         has_progress: bool,
-    ) {
+    ) -> Option<Vec<Value>> {
         let options = CallOptions {
             timeout: timeout.and_then(milliseconds),
             total_timeout: total_timeout.and_then(milliseconds),
             progress: has_progress.then(|| self.port.progress(id)),
         };
         let called = self.host().call(tool, arguments, options);
+        if !has_progress && called.has_ended() {
+            return self.port.report_ended(id, &called);
+        }
         self.port.report_result(id, called);
+        None
     }
 
     /// Searches tools.

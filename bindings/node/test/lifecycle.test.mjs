@@ -2,7 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
+import bridge from '../lib/bridge.js';
 import { own, reports, run } from './support/index.mjs';
+
+const { start } = bridge;
 
 /** A program that opens a host of one test server, then does something. */
 const program = (port, rest) => `
@@ -29,6 +32,7 @@ async function exits(rest, expected = { code: 0, signal: null, stdout: '', stder
   }
 }
 
+// napi-rs #1732: a threadsafe function keeps the event loop alive.
 test('Node exits with an open host that has handlers and tools', () => exits(`await host.call('own/pid');`));
 
 test('Node exits while an iterator waits for events', () =>
@@ -70,6 +74,16 @@ test('an error of the program ends the server', async () => {
   assert.match(stderr, /a bug/);
   await heard.ended();
   heard.close();
+});
+
+test('calls that end at once let the event loop turn', async () => {
+  let turned = false;
+  setImmediate(() => (turned = true));
+  const deadline = Date.now() + 30_000;
+  while (!turned) {
+    assert.ok(Date.now() < deadline, 'the event loop does not turn');
+    assert.equal(await start(undefined, (id) => [0, id, 'value']), 'value');
+  }
 });
 
 test('an error of a function keeps no result back', () =>

@@ -1,7 +1,5 @@
 //! Work that is under way on the runtime's thread.
 
-use std::time::Duration;
-
 use pyo3::BoundObject as _;
 use pyo3::prelude::*;
 use switchboard_bindings::Failure;
@@ -17,7 +15,7 @@ pub(crate) struct Operation(Held<Box<dyn Work>>);
 /// A typed operation, without its type.
 trait Work: Send + Sync {
     fn notify(&self, inbox: &Inbox, key: u64);
-    fn wait(&self, at_most: Duration) -> bool;
+    fn has_ended(&self) -> bool;
     fn cancel(&self);
     fn take(&self, py: Python<'_>) -> Option<PyResult<Py<PyAny>>>;
 }
@@ -56,10 +54,10 @@ impl Operation {
         self.0.notify(inbox, key);
     }
 
-    /// Blocks until the work has ended, at most for these seconds; whether it has ended.
-    fn wait(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
-        let at_most = convert::duration(Some(seconds))?.unwrap_or_default();
-        Ok(py.detach(|| self.0.wait(at_most)))
+    /// Whether the work has ended: a fast server has answered before the call returned.
+    #[getter]
+    fn has_ended(&self) -> bool {
+        self.0.has_ended()
     }
 
     /// Cancels the work. Does nothing after the end.
@@ -87,8 +85,8 @@ where
         self.operation.on_end(move || queue.push(Item::Ended(key)));
     }
 
-    fn wait(&self, at_most: Duration) -> bool {
-        self.operation.wait(at_most)
+    fn has_ended(&self) -> bool {
+        self.operation.has_ended()
     }
 
     fn cancel(&self) {

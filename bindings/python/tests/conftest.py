@@ -115,6 +115,24 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def remote_server() -> Iterator[str]:
+    """The address of a reference server over HTTP."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = subprocess.Popen(
+        [NODE, str(PACKAGES / "server-everything/dist/index.js"), "streamableHttp"],
+        env={**os.environ, "PORT": str(port)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stderr is not None
+    assert any("listening" in line for line in server.stderr), "the server has not started"
+    yield f"http://127.0.0.1:{port}/mcp"
+    server.kill()
+    server.communicate()
+
+
 RunProgram = Callable[..., "subprocess.CompletedProcess[str]"]
 
 

@@ -23,8 +23,10 @@ from switchboard_mcp import (
     UnavailableError,
 )
 
-#: The program of a well-known agent's documentation, with this package's name.
+#: The program of the A3S document, but for the name of the package and the address; the end prints. The document leaves
+#: out the import of `os`.
 DOCUMENTED = """
+import os
 from switchboard_mcp import Agent
 
 agent = Agent.create("agent.hcl")
@@ -39,8 +41,16 @@ tool_count = session.add_mcp_server(
 )
 print(f"Registered {tool_count} tools")
 
+# Streamable HTTP server
+session.add_mcp_server(
+    "remote",
+    transport="streamable-http",
+    url="ADDRESS",
+    headers={"Authorization": f"Bearer {os.environ['API_TOKEN']}"},
+)
+
 result = session.send("List files in /tmp")
-print(result)
+print(result, len(result.tool_calls), len(result.failed_servers))
 """
 
 
@@ -60,7 +70,7 @@ def allow(user: Path, tools: str) -> None:
     (settings / "mcp.toml").write_text(f'[[permissions.rules]]\ntool = "{tools}"\naction = "allow"\n')
 
 
-def test_the_documented_program(folder: Path, run_program: RunProgram) -> None:
+def test_the_program_of_the_a3s_document(folder: Path, run_program: RunProgram, remote_server: str) -> None:
     (folder / "agent.hcl").write_text(AGENT)
     # In place of npx, which would need a network: the same server.
     npx = folder / "npx"
@@ -68,10 +78,10 @@ def test_the_documented_program(folder: Path, run_program: RunProgram) -> None:
     npx.chmod(0o755)
     answers = (call("mcp__filesystem__list_directory", path="/tmp"), "There are files.")
     with ScriptedModel(*answers) as model:
-        program = f"import os\nos.chdir({str(folder)!r})\n{DOCUMENTED}"
+        program = f"import os\nos.chdir({str(folder)!r})\n{DOCUMENTED.replace('ADDRESS', remote_server)}"
         path = f"{folder}{os.pathsep}{os.environ['PATH']}"
-        ended = run_program(program, PATH=path, **model.environment())
-    assert (ended.stdout, ended.stderr) == ("Registered 14 tools\nThere are files.\n", "")
+        ended = run_program(program, PATH=path, API_TOKEN="secret", **model.environment())
+    assert (ended.stdout, ended.stderr) == ("Registered 14 tools\nThere are files. 1 0\n", "")
     assert ended.returncode == 0
     sent = [message for message in model.requests[1]["messages"] if message["role"] == "tool"]
     assert sent and "denied" not in str(sent)

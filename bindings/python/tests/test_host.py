@@ -195,12 +195,14 @@ async def test_a_cancelled_task_cancels_the_call_at_the_server(recorder: Recorde
 
 
 async def test_calls_share_one_server_process() -> None:
+    """langchain-mcp-adapters #207: every call starts a new session."""
     async with Host.from_servers({"recording": recording()}) as host:
         results = await asyncio.gather(*(host.call("recording/pid") for _ in range(64)))
         assert {result.text for result in results} == {str(host.status()[0].pid)}
 
 
 async def test_one_dead_server_does_not_fail_the_rest(folder: Path) -> None:
+    """langchain-mcp-adapters #401: a server that cannot be reached fails the list of all."""
     servers = {"dead": {"command": "no-such-program-here"}, "files": filesystem(folder)}
     async with Host.from_servers(servers) as host:
         assert {tool.server for tool in await host.list_tools()} == {"files"}

@@ -8,6 +8,7 @@ import typing
 from conftest import RunProgram
 
 import switchboard_mcp
+from switchboard_mcp import _records  # pyright: ignore[reportPrivateUsage]
 
 #: Modules of the standard library that take milliseconds, and that not every program needs.
 HEAVY = (
@@ -58,6 +59,10 @@ def test_what_is_imported_on_first_use_is_public() -> None:
         assert getattr(switchboard_mcp, name) is not None
     assert dataclasses.is_dataclass(switchboard_mcp.Usage)
     assert switchboard_mcp.Usage(input=1, output=2).total == 3
+    cost = '{"usd": 0.5, "as_of": "2026-10-16"}'
+    usage = _records.usage(f'{{"input": 1, "output": 2, "cost": {cost}}}')
+    assert usage.cost == switchboard_mcp.Cost(0.5, "2026-10-16")
+    assert _records.usage('{"input": 1}').cost is None
     assert not hasattr(switchboard_mcp, "missing")
 
 

@@ -15,17 +15,22 @@ import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import pytest_asyncio
 import trio
 from conftest import PATIENCE, ROOT, Recorder, RunProgram, recording
 
-from switchboard_mcp import ClosedError, ForkedError, Host, SyncHost
+from switchboard_mcp import ClosedError, ForkedError, Host, SyncHost, _bridge
 from switchboard_mcp._bridge import Signal
+
+if TYPE_CHECKING:
+    from switchboard_mcp._native import Operation
 
 
 async def test_closed_in_another_task_and_more_than_once() -> None:
+    """openai-agents #1393 and #2005: "Attempted to exit cancel scope in a different task"."""
     host = await asyncio.create_task(Host.from_servers({"recording": recording()}).open())
     assert len(await host.list_tools()) == 8
     await asyncio.gather(*(asyncio.create_task(host.close()) for _ in range(3)))
@@ -72,6 +77,7 @@ def test_used_and_closed_in_another_loop_than_it_was_opened_in() -> None:
 
 
 def test_a_loop_that_is_closed_during_a_call() -> None:
+    """pyo3-async-runtimes #90: the event loop of a future is closed before it ends."""
     host = Host.from_servers({"recording": recording()})
     loop = asyncio.new_event_loop()
     loop.run_until_complete(host.open())
@@ -150,6 +156,36 @@ def test_a_signal_before_the_wait_is_handled_soon() -> None:
     waiting.start()
     waiting.join(PATIENCE)
     assert not waiting.is_alive()
+
+
+class EndedOperation:
+    """A call that a fast server has answered before it is awaited."""
+
+    has_ended = True
+
+    def take(self) -> str:
+        return "the result"
+
+
+async def test_a_call_that_was_answered_at_once_does_not_wait_for_the_loop() -> None:
+    cast("Any", _bridge.current()).yielded = time.monotonic() + PATIENCE
+    others_ran = False
+
+    def run_others() -> None:
+        nonlocal others_ran
+        others_ran = True
+
+    asyncio.get_running_loop().call_soon(run_others)
+    assert await _bridge.wait(cast("Operation", EndedOperation())) == "the result"
+    assert not others_ran
+
+
+async def test_calls_that_are_answered_at_once_let_other_tasks_run() -> None:
+    other = asyncio.create_task(asyncio.sleep(0))
+    began = time.monotonic()
+    while not other.done():
+        assert time.monotonic() - began < PATIENCE
+        assert await _bridge.wait(cast("Operation", EndedOperation())) == "the result"
 
 
 def test_trio(recorder: Recorder) -> None:

@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use switchboard::Host;
 use switchboard::internal::configured::{ConfiguredHost, bash_sandbox};
+use switchboard::internal::places::LOCK_FOLDER;
 use switchboard_config::settings::{Setting, Settings, ToolSearch};
 use switchboard_store::{MemoryStore, Store, Timestamp};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
+use crate::context::Shared;
+use crate::lock::SessionLock;
 use crate::provider::{Provider, ProviderSettings, SettingsError};
 use crate::record::{self, Journal};
 use crate::session::{Session, SessionError, SessionId};
@@ -35,6 +38,8 @@ pub struct AgentOptions {
     pub provider: Arc<dyn Provider>,
     /// Stores sessions. The default keeps them in memory.
     pub store: Arc<dyn Store>,
+    /// Folder for the locks of sessions in use; `None`: other processes are not kept from continuing a session.
+    pub lock_folder: Option<PathBuf>,
     /// Environment, supervisor and sandbox of shell commands.
     pub shell: Shell,
     /// Tools of the embedding program, in addition to the built-in ones. Shared by all sessions.
@@ -98,6 +103,7 @@ impl AgentOptions {
             host,
             provider,
             store: Arc::new(MemoryStore::new()),
+            lock_folder: None,
             shell: Shell::default(),
             tools: Vec::new(),
             spill_folder: None,
@@ -145,6 +151,7 @@ impl AgentOptions {
         let sandbox = bash_sandbox(settings, folders, spill_folder, supervisor.as_ref());
         Self {
             store: Arc::clone(store),
+            lock_folder: Some(folders.state.join(LOCK_FOLDER)),
             shell: Shell::new(environment.iter().cloned())
                 .without_tokens_of(config)
                 .supervised_by(supervisor.clone())
@@ -165,7 +172,8 @@ impl Agent {
     }
 
     /// Selects the model from the environment of this process: `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, or
-    /// `OPENAI_BASE_URL` for a self-hosted endpoint.
+    /// `OPENAI_BASE_URL` for a self-hosted endpoint. Without any of them, a model server on this machine is used, if one
+    /// is found (`SWITCHBOARD_LOCAL_MODELS`).
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -181,7 +189,7 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// If no variable selects a model, or the endpoint cannot list its models.
+    /// If no variable selects a model and none is found, or the endpoint cannot list its models.
     pub async fn from_env(host: Host) -> Result<Self, SettingsError> {
         let settings = ProviderSettings::from_variables(|name| std::env::var(name).ok());
         Ok(Self::new(AgentOptions::new(
@@ -194,22 +202,32 @@ impl Agent {
     pub fn session(&self, workspace: impl AsRef<Path>) -> Session {
         let id = SessionId::random();
         let journal = Journal::new(Arc::clone(&self.0.options.store), id.clone());
-        Session::new(Arc::clone(&self.0), id, workspace.as_ref(), journal)
+        let shared = Shared::default();
+        Session::new(Arc::clone(&self.0), id, workspace.as_ref(), journal, shared)
     }
 
-    /// Loads a stored session. Calls without a recorded result are answered as interrupted; none is repeated.
+    /// Loads a stored session; fails if another process is using it. Calls without a recorded result are answered as
+    /// interrupted; none is repeated.
     pub async fn resume(&self, id: &SessionId) -> Result<Session, SessionError> {
+        let lock = self.lock(id)?;
         let store = Arc::clone(&self.0.options.store);
+        let shared = Shared::read(&*store, id).await?;
         let journal = Journal::read(store, id.clone()).await?;
         let header = journal.conversation().header();
         let workspace = header.map(|header| header.workspace.clone());
         let workspace = workspace.unwrap_or_default();
-        Ok(Session::new(
-            Arc::clone(&self.0),
-            id.clone(),
-            &workspace,
-            journal,
-        ))
+        let agent = Arc::clone(&self.0);
+        let session = Session::new(agent, id.clone(), &workspace, journal, shared);
+        session.hold().await?;
+        drop(lock);
+        Ok(session)
+    }
+
+    fn lock(&self, id: &SessionId) -> Result<Option<Arc<SessionLock>>, SessionError> {
+        match &self.0.options.lock_folder {
+            Some(folder) => SessionLock::take(folder, id),
+            None => Ok(None),
+        }
     }
 
     /// Lists the stored sessions, newest first.
@@ -217,8 +235,10 @@ impl Agent {
         record::sessions(&*self.0.options.store).await
     }
 
-    /// Deletes a stored session; `false` if the id is unknown.
+    /// Deletes a stored session, with its sub-agents and changes; `false` if the id is unknown. Fails if another process
+    /// is using it.
     pub async fn delete(&self, id: &SessionId) -> Result<bool, SessionError> {
+        let _lock = self.lock(id)?;
         record::delete(&*self.0.options.store, id).await
     }
 }

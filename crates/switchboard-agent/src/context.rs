@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
+use switchboard_config::sort;
 
 use switchboard::internal::call::local::LocalTools;
 use switchboard::internal::call::spill::SpillFolder;
@@ -11,13 +12,16 @@ use switchboard::internal::call::{CallContext, ToolSubset};
 use switchboard::internal::permissions::NameGlob;
 use switchboard::status::ServerStatus;
 use switchboard_config::confusable::BUILT_INS;
+use switchboard_store::Store;
 
 use crate::agent::AgentOptions;
+use crate::changes::Changes;
 use crate::events::FailedServer;
 use crate::instructions::Audience;
 use crate::message::ToolDefinition;
 use crate::provider::Provider;
-use crate::session::SessionId;
+use crate::session::{SessionError, SessionId};
+use crate::sub_agents::SubAgents;
 use crate::tools::mcp_resources::{ListMcpResources, ReadMcpResource};
 use crate::tools::mcp_search::{self, Found, McpSearch};
 use crate::tools::{self, LocalTool, agent};
@@ -25,22 +29,58 @@ use crate::tools::{self, LocalTool, agent};
 /// Maximum nesting depth of sub-agents.
 const MAX_DEPTH: u32 = 2;
 
+/// What a session shares with its sub-agents.
+#[derive(Clone, Default)]
+pub(crate) struct Shared {
+    pub(crate) agents: Arc<SubAgents>,
+    pub(crate) changes: Arc<Changes>,
+}
+
+impl Shared {
+    /// Loads that of a stored session.
+    pub(crate) async fn read(store: &dyn Store, id: &SessionId) -> Result<Self, SessionError> {
+        Ok(Self {
+            agents: Arc::new(SubAgents::read(store, id).await?),
+            changes: Arc::new(Changes::read(store, id).await?),
+        })
+    }
+}
+
 pub(crate) struct AgentContext {
     pub(crate) options: Arc<AgentOptions>,
     pub(crate) id: SessionId,
     /// Passed to the host with every call.
     pub(crate) calls: CallContext,
     pub(crate) found: Found,
+    pub(crate) shared: Shared,
     /// Built-in tools, including `Agent`, in the order of the request.
     definitions: Vec<ToolDefinition>,
     provider: RwLock<Arc<dyn Provider>>,
     depth: u32,
 }
 
+/// What differs between a session and its sub-agents.
+struct Frame {
+    provider: Arc<dyn Provider>,
+    subset: ToolSubset,
+    shared: Shared,
+    depth: u32,
+}
+
 impl AgentContext {
-    pub(crate) fn new(options: Arc<AgentOptions>, id: SessionId, workspace: &Path) -> Self {
-        let provider = Arc::clone(&options.provider);
-        Self::with(options, id, workspace, ToolSubset::default(), provider, 0)
+    pub(crate) fn new(
+        options: Arc<AgentOptions>,
+        id: SessionId,
+        workspace: &Path,
+        shared: Shared,
+    ) -> Self {
+        let frame = Frame {
+            provider: Arc::clone(&options.provider),
+            subset: ToolSubset::default(),
+            shared,
+            depth: 0,
+        };
+        Self::with(options, id, workspace, frame)
     }
 
     /// Creates the context of a sub-agent, limited to the tools that match the patterns.
@@ -53,22 +93,24 @@ impl AgentContext {
             Arc::clone(&self.options),
             self.id.clone(),
             &self.calls.workspace,
-            subset,
-            self.provider(),
-            self.depth + 1,
+            Frame {
+                provider: self.provider(),
+                subset,
+                shared: self.shared.clone(),
+                depth: self.depth + 1,
+            },
         )
     }
 
-    fn with(
-        options: Arc<AgentOptions>,
-        id: SessionId,
-        workspace: &Path,
-        subset: ToolSubset,
-        provider: Arc<dyn Provider>,
-        depth: u32,
-    ) -> Self {
+    fn with(options: Arc<AgentOptions>, id: SessionId, workspace: &Path, frame: Frame) -> Self {
+        let Frame {
+            provider,
+            subset,
+            shared,
+            depth,
+        } = frame;
         let found = Found::default();
-        let mut tools: Vec<Arc<dyn LocalTool>> = tools::standard(&options.shell);
+        let mut tools: Vec<Arc<dyn LocalTool>> = tools::standard(&options.shell, &shared.changes);
         tools.push(Arc::new(ListMcpResources(options.host.clone())));
         tools.push(Arc::new(ReadMcpResource(options.host.clone())));
         tools.push(Arc::new(McpSearch {
@@ -91,7 +133,7 @@ impl AgentContext {
             let place = BUILT_INS.iter().position(|name| *name == tool.name);
             place.unwrap_or(BUILT_INS.len())
         };
-        definitions.sort_by_key(place);
+        sort::by_key(&mut definitions, place);
         let calls = CallContext {
             session: id.to_string(),
             tools,
@@ -105,6 +147,7 @@ impl AgentContext {
             id,
             calls,
             found,
+            shared,
             definitions,
             provider: RwLock::new(provider),
             depth,

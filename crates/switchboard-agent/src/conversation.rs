@@ -242,7 +242,8 @@ pub(crate) fn tokens(message: &Message) -> Tokens {
     message.parts.iter().map(part_tokens).sum()
 }
 
-fn part_tokens(part: &Part) -> Tokens {
+/// Estimated cost of one part.
+pub(crate) fn part_tokens(part: &Part) -> Tokens {
     match part {
         Part::Text { text } => Tokens::of(text),
         Part::Image(_) => IMAGE_TOKENS,

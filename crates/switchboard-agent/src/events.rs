@@ -64,10 +64,13 @@ pub enum SessionEvent {
         wait_ms: u64,
         /// Number of the next attempt; the first was 1.
         attempt: u32,
+        /// Id of the `Agent` call of the sub-agent that waits; `None` for the main agent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent: Option<String>,
     },
     /// A tool call starts.
     CallBegins {
-        /// Unique in the session.
+        /// Unique in the session; that of a sub-agent's call begins with `parent` and `/`.
         id: String,
         /// Tool name as written by the model.
         name: String,
@@ -145,11 +148,17 @@ pub enum SessionEvent {
     Usage {
         /// Tokens of this answer alone.
         usage: Usage,
+        /// Id of the `Agent` call of the answering sub-agent; `None` for the main agent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent: Option<String>,
     },
     /// A notice for the user that does not fail the turn.
     Notice {
         /// One sentence.
         text: String,
+        /// Id of the `Agent` call of the sub-agent that it is about; `None` for the main agent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent: Option<String>,
     },
     /// The turn has ended. The last event of a turn that did not fail.
     Ended(Reply),

@@ -31,32 +31,46 @@
 
 mod agent;
 mod budget;
+mod changes;
 mod compact;
 mod context;
 mod conversation;
 mod dispatch;
 mod events;
 mod instructions;
+mod lock;
 pub mod message;
 pub mod provider;
 mod record;
 mod sampling;
 mod session;
 mod startup;
+mod sub_agents;
 mod tools;
 mod turn;
 mod view;
+mod window;
 
 pub use agent::{Agent, AgentOptions, SearchMode, SessionSummary};
+pub use changes::{FileChange, UndoError};
 pub use events::{CallSummary, EndReason, FailedServer, Reply, SessionEvent};
 pub use sampling::{Consent, Sampler, SamplingQuestion};
 pub use session::{Prompt, Session, SessionError, SessionId};
+pub use sub_agents::{SubAgentState, SubAgentSummary};
 pub use tools::Shell;
+pub use window::{ToolUse, WindowUse};
 
 /// Re-exports for the tests of this crate. No stability is promised.
 #[doc(hidden)]
 pub mod internal {
-    pub use crate::tools::standard;
+    use std::sync::Arc;
+
+    use crate::tools::{self, LocalTool, Shell};
+
+    /// The built-in tools of a new session.
+    pub fn standard(shell: &Shell) -> Vec<Arc<dyn LocalTool>> {
+        tools::standard(shell, &Arc::default())
+    }
 }
 
 /// Compiles the examples of the README as doctests.

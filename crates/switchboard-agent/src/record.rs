@@ -1,12 +1,13 @@
 //! Append-only journal of a session, and the list of stored sessions.
 //!
 //! Each entry is a record in the store, under the session's id and a sequence number, written only if that number is
-//! free: if two processes continue one session, the second fails with [`SessionError::InUse`] before it does anything.
+//! free: if two agents continue one session, the second fails with [`SessionError::InUse`] before it does anything.
 //! The state follows from the entries alone ([`Conversation::apply`]), so resuming a session restores it exactly.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
+use switchboard_config::sort;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
@@ -17,12 +18,14 @@ use switchboard_store::{
 };
 
 use crate::agent::SessionSummary;
+use crate::changes::Changes;
 use crate::conversation::Conversation;
 use crate::message::{Message, ToolResult};
 use crate::provider::{Stop, Usage};
 use crate::session::{SessionError, SessionId};
+use crate::sub_agents::SubAgents;
 
-/// Entries of all sessions, under `ID/NNNNNNNN`.
+/// Entries of all sessions and sub-agents, under `ID/NNNNNNNN`.
 const ENTRIES: Space = Space::new("session-entries");
 
 /// One record per session, so that listing them need not read their entries.
@@ -124,8 +127,10 @@ struct Listed {
 ///
 /// An append that is dropped half way is not lost: it stays pending and is completed before the next one.
 pub(crate) struct Journal {
-    store: Option<Arc<dyn Store>>,
+    store: Arc<dyn Store>,
     id: SessionId,
+    /// Whether it is in the list of sessions.
+    is_listed: bool,
     /// Sequence number of the next record.
     next: u64,
     pending: Option<Pending>,
@@ -147,22 +152,20 @@ struct Written {
 impl Journal {
     pub(crate) fn new(store: Arc<dyn Store>, id: SessionId) -> Self {
         Self {
-            store: Some(store),
+            store,
             id,
+            is_listed: true,
             next: 0,
             pending: None,
             conversation: Conversation::default(),
         }
     }
 
-    /// A journal that is not stored, such as that of a sub-agent.
-    pub(crate) fn unkept(id: SessionId) -> Self {
+    /// The journal of a sub-agent, which is not a session of its own.
+    pub(crate) fn of_sub_agent(store: Arc<dyn Store>, id: SessionId) -> Self {
         Self {
-            store: None,
-            id,
-            next: 0,
-            pending: None,
-            conversation: Conversation::default(),
+            is_listed: false,
+            ..Self::new(store, id)
         }
     }
 
@@ -183,10 +186,7 @@ impl Journal {
     /// Adds an entry. Once it returns, the entry is durable.
     pub(crate) async fn append(&mut self, entry: Entry) -> Result<(), SessionError> {
         self.settle().await?;
-        let Some(store) = self.store.clone() else {
-            self.conversation.apply(entry);
-            return Ok(());
-        };
+        let store = Arc::clone(&self.store);
         let write = write(store, self.id.clone(), self.next, encode(&entry)?).boxed();
         self.pending = Some(Pending { entry, write });
         self.settle().await
@@ -210,14 +210,17 @@ impl Journal {
             Err(StoreError {
                 kind: ErrorKind::Conflict { .. },
                 ..
-            }) => Err(SessionError::InUse(self.id.to_string())),
+            }) => Err(SessionError::InUse {
+                session: self.id.to_string(),
+                pid: None,
+            }),
             Err(error) => Err(error.into()),
         }
     }
 
     /// Writes the session's record in the list.
     pub(crate) async fn list(&mut self) -> Result<(), SessionError> {
-        let (Some(store), Some(header)) = (&self.store, self.conversation.header()) else {
+        let Some(header) = self.conversation.header().filter(|_| self.is_listed) else {
             return Ok(());
         };
         let listed = Listed {
@@ -227,14 +230,26 @@ impl Journal {
         };
         let listed = to_json(&listed)?;
         let key = Key::new(self.id.as_str())?;
-        store.put(SESSIONS, &key, Write::new(listed)).await?;
+        self.store.put(SESSIONS, &key, Write::new(listed)).await?;
         Ok(())
     }
 
+    /// Loads the whole conversation of a session, with the messages that were replaced by summaries.
+    pub(crate) async fn transcript(
+        store: Arc<dyn Store>,
+        id: SessionId,
+    ) -> Result<Vec<Message>, SessionError> {
+        let mut whole = Self::new(store, id);
+        whole.read_entries(Replay::Uncompacted).await?;
+        Ok(whole.conversation.messages().to_vec())
+    }
+
     async fn read_on(&mut self) -> Result<(), SessionError> {
-        let Some(store) = self.store.clone() else {
-            return Ok(());
-        };
+        self.read_entries(Replay::All).await
+    }
+
+    async fn read_entries(&mut self, replay: Replay) -> Result<(), SessionError> {
+        let store = Arc::clone(&self.store);
         let mut parts = Vec::new();
         let keys = keys_of(&*store, &self.id).await?;
         for keys in keys.chunks(READ_AT_ONCE) {
@@ -258,11 +273,22 @@ impl Journal {
                         decode(&value, key)?
                     }
                 };
-                self.conversation.apply(entry);
+                let is_summary = matches!(entry, Entry::Compacted { .. });
+                if replay == Replay::All || !is_summary {
+                    self.conversation.apply(entry);
+                }
             }
         }
         Ok(())
     }
+}
+
+/// Which entries are applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Replay {
+    All,
+    /// All but summaries.
+    Uncompacted,
 }
 
 /// Lists the stored sessions, newest first.
@@ -283,7 +309,7 @@ pub(crate) async fn sessions(store: &dyn Store) -> Result<Vec<SessionSummary>, S
             _ => break,
         }
     }
-    summaries.sort_by(|left, right| {
+    sort::by(&mut summaries, |left, right| {
         let latest_first = right.written_at.cmp(&left.written_at);
         latest_first.then_with(|| left.id.as_str().cmp(right.id.as_str()))
     });
@@ -293,22 +319,57 @@ pub(crate) async fn sessions(store: &dyn Store) -> Result<Vec<SessionSummary>, S
 /// Deletes a session; `false` if the id is unknown.
 pub(crate) async fn delete(store: &dyn Store, id: &SessionId) -> Result<bool, SessionError> {
     // Entries first: an interrupted deletion leaves no readable session, and the next attempt still finds the rest.
-    let mut existed = false;
-    for key in keys_of(store, id).await? {
-        existed |= store.remove(ENTRIES, &key, Expected::Anything).await?;
-    }
+    SubAgents::delete(store, id).await?;
+    Changes::delete(store, id).await?;
+    let mut existed = delete_entries(store, id).await?;
     let key = Key::new(id.as_str())?;
     existed |= store.remove(SESSIONS, &key, Expected::Anything).await?;
     Ok(existed)
 }
 
+/// Deletes the entries of a session or sub-agent; `false` if there are none.
+pub(crate) async fn delete_entries(store: &dyn Store, id: &SessionId) -> Result<bool, StoreError> {
+    let mut existed = false;
+    for key in keys_of(store, id).await? {
+        existed |= store.remove(ENTRIES, &key, Expected::Anything).await?;
+    }
+    Ok(existed)
+}
+
 /// Keys of a session's entries, in order.
 async fn keys_of(store: &dyn Store, id: &SessionId) -> Result<Vec<Key>, StoreError> {
+    let keys = keys_below(store, ENTRIES, id).await?;
+    let is_entry = |key: &Key| number_of(id, key).is_some();
+    Ok(keys.into_iter().filter(is_entry).collect())
+}
+
+/// Records of a space under `ID/`, in order.
+pub(crate) async fn all_below(
+    store: &dyn Store,
+    space: Space,
+    id: &SessionId,
+) -> Result<Vec<(Key, Bytes)>, StoreError> {
+    let mut found = Vec::new();
+    let keys = keys_below(store, space, id).await?;
+    for keys in keys.chunks(READ_AT_ONCE) {
+        let records = store.get_many(space, keys).await?;
+        let records = keys.iter().zip(records);
+        found.extend(records.filter_map(|(key, record)| Some((key.clone(), record?.value))));
+    }
+    Ok(found)
+}
+
+async fn keys_below(
+    store: &dyn Store,
+    space: Space,
+    id: &SessionId,
+) -> Result<Vec<Key>, StoreError> {
     let mut keys = Vec::new();
-    let mut after = Key::new(format!("{id}/"))?;
+    let start = format!("{id}/");
+    let mut after = Key::new(start.as_str())?;
     loop {
-        let listing = store.list(ENTRIES, Some(&after)).await?;
-        let is_own = |key: &Key| number_of(id, key).is_some();
+        let listing = store.list(space, Some(&after)).await?;
+        let is_own = |key: &Key| key.as_str().starts_with(&start);
         let listed = listing.entries.len();
         let own: Vec<Key> = listing
             .entries

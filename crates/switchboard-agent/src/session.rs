@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::path::Path;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
@@ -11,17 +11,21 @@ use futures_util::stream::{BoxStream, Stream, StreamExt as _};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use switchboard::{Server, ServerError};
 use switchboard_store::StoreError;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, OnceCell, mpsc};
 
 use crate::agent::Inner;
 use crate::budget::Budget;
-use crate::context::AgentContext;
+use crate::changes::{FileChange, UndoError};
+use crate::context::{AgentContext, Shared};
 use crate::events::{Reply, SessionEvent};
-use crate::message::{Message, Part, ToolDefinition};
+use crate::lock::SessionLock;
+use crate::message::{Message, Part, Role, ToolDefinition};
 use crate::provider::{Provider, ProviderError, Usage};
-use crate::record::Journal;
+use crate::record::{Entry, Journal};
 use crate::startup;
+use crate::sub_agents::SubAgentSummary;
 use crate::turn::{Emitter, Turn, TurnState};
+use crate::window::{self, WindowUse};
 
 /// Capacity of the event channel. A turn waits while it is full.
 const EVENTS: usize = 64;
@@ -31,6 +35,10 @@ pub struct Session {
     agent: Arc<Inner>,
     context: Arc<AgentContext>,
     state: Mutex<TurnState>,
+    /// What fills the window, as of the start of the running turn.
+    window: std::sync::Mutex<Option<WindowUse>>,
+    /// Held from the first message on, or from the start if the session was resumed.
+    lock: OnceCell<Option<Arc<SessionLock>>>,
 }
 
 /// Id of a session: letters, digits and `-`. Unguessable if generated here.
@@ -52,8 +60,13 @@ pub enum SessionError {
     #[error("no such session: \"{0}\"")]
     Unknown(String),
     /// Another process is using the session.
-    #[error("the session \"{0}\" is in use by another process")]
-    InUse(String),
+    #[error("the session \"{session}\" is in use by {}", process(*.pid))]
+    InUse {
+        /// Id of the session.
+        session: String,
+        /// Id of the process, if known.
+        pid: Option<u32>,
+    },
     /// The session cannot be read or written.
     #[error("cannot read or write the session: {0}")]
     Store(Arc<StoreError>),
@@ -77,15 +90,30 @@ impl Session {
         id: SessionId,
         workspace: &Path,
         journal: Journal,
+        shared: Shared,
     ) -> Self {
-        let context = AgentContext::new(Arc::clone(&agent.options), id, workspace);
+        let context = AgentContext::new(Arc::clone(&agent.options), id, workspace, shared);
         let context = Arc::new(context);
         let state = Mutex::new(TurnState::new(&context, journal));
         Self {
             agent,
             context,
             state,
+            window: std::sync::Mutex::new(None),
+            lock: OnceCell::new(),
         }
+    }
+
+    /// Keeps other processes from continuing the session.
+    pub(crate) async fn hold(&self) -> Result<(), SessionError> {
+        let take = async || {
+            let folder = self.context.options.lock_folder.as_deref();
+            let Some(folder) = folder else {
+                return Ok(None);
+            };
+            SessionLock::take(folder, self.id())
+        };
+        self.lock.get_or_try_init(take).await.map(|_| ())
     }
 
     /// Pass it to [`Agent::resume`](crate::Agent::resume).
@@ -155,8 +183,70 @@ impl Session {
         self.state.lock().await.journal.conversation().usage()
     }
 
+    /// The whole conversation, with the messages that were compacted. Waits for a running turn to end.
+    pub async fn transcript(&self) -> Result<Vec<Message>, SessionError> {
+        let _ended = self.state.lock().await;
+        let store = Arc::clone(&self.context.options.store);
+        Journal::transcript(store, self.id().clone()).await
+    }
+
+    /// What fills the context window; while a turn runs, as of its start.
+    pub async fn window(&self) -> WindowUse {
+        if let Ok(state) = self.state.try_lock() {
+            return window::of(&self.context, &state);
+        }
+        let known = self.window.lock();
+        let known = known.unwrap_or_else(PoisonError::into_inner).clone();
+        match known {
+            Some(window) => window,
+            None => window::of(&self.context, &*self.state.lock().await),
+        }
+    }
+
+    /// The sub-agents of the session, oldest first, those of earlier turns included.
+    pub fn sub_agents(&self) -> Vec<SubAgentSummary> {
+        self.context.shared.agents.summaries()
+    }
+
+    /// The files changed by built-in tools, oldest change first.
+    pub fn changes(&self) -> Vec<FileChange> {
+        self.context.shared.changes.list()
+    }
+
+    /// Undoes a change of a file: the one with this number, or the last one. The model is told with the next message.
+    /// Waits for a running turn to end.
+    pub async fn undo(&self, number: Option<usize>) -> Result<FileChange, UndoError> {
+        let mut state = self.state.lock().await;
+        let changes = Arc::clone(&self.context.shared.changes);
+        let undoing = tokio::task::spawn_blocking(move || changes.undo(number));
+        let undone = undoing.await.unwrap_or(Err(UndoError::Nothing))?;
+        let unrecorded = |error: SessionError| UndoError::Unrecorded(error.to_string());
+        let (store, id) = (&*self.context.options.store, self.id());
+        let saved = self.context.shared.changes.save(store, id).await;
+        saved.map_err(|error| unrecorded(error.into()))?;
+        let text = format!(
+            "[Note of the program: the user took back your change of {}.]",
+            undone.name
+        );
+        let note = Entry::Said {
+            message: Message::text(Role::User, text),
+            is_note: true,
+            introduces: Vec::new(),
+        };
+        state.repair().await.map_err(unrecorded)?;
+        state.journal.append(note).await.map_err(unrecorded)?;
+        Ok(undone)
+    }
+
+    /// Records what an interrupted turn left open: its partial answer, and that calls were interrupted. Without this, the
+    /// next turn does it, and the partial answer is lost if there is none. Waits for a running turn to end.
+    pub async fn settle(&self) -> Result<(), SessionError> {
+        self.state.lock().await.repair().await
+    }
+
     /// Compacts the conversation now.
     pub async fn compact(&self) -> Result<(), SessionError> {
+        self.hold().await?;
         let (sender, mut events) = mpsc::channel(EVENTS);
         let mut state = self.state.lock().await;
         let turn = self.turn_on(&mut state, sender);
@@ -177,7 +267,10 @@ impl Session {
         if !self.context.options.host.has_gate() {
             return Err(SessionError::NoGate);
         }
+        self.hold().await?;
         let mut state = self.state.lock().await;
+        let window = window::of(&self.context, &state);
+        *self.window.lock().unwrap_or_else(PoisonError::into_inner) = Some(window);
         if !self.agent.is_connected() {
             let emitter = Emitter::new(events.clone());
             startup::follow(&self.context, &emitter, self.agent.connect()).await?;
@@ -194,6 +287,13 @@ impl Session {
         let budget = Budget::new(options.max_requests, options.max_tokens);
         Turn::new(&self.context, state, Emitter::new(events), Arc::new(budget))
     }
+}
+
+fn process(pid: Option<u32>) -> String {
+    pid.map_or_else(
+        || "another process".to_owned(),
+        |pid| format!("process {pid}"),
+    )
 }
 
 /// Stream of a turn's events. Polling it drives the turn; dropping it cancels the turn.

@@ -21,6 +21,7 @@ use crate::message::{Message, Part, Role, ToolCall};
 use crate::provider::{Stop, Usage};
 use crate::record::{Entry, Header, Journal, keepable};
 use crate::session::{Prompt, SessionError};
+use crate::sub_agents::Watched;
 use crate::tools::mcp_search;
 use crate::view::{Change, Moment, Offer, View};
 
@@ -43,6 +44,8 @@ pub(crate) struct Emitter {
     sender: mpsc::Sender<SessionEvent>,
     /// Id of the `Agent` call if this is a sub-agent.
     parent: Option<String>,
+    /// The sub-agent that sends the events.
+    watched: Option<Arc<Watched>>,
 }
 
 pub(crate) struct Turn<'a> {
@@ -100,6 +103,7 @@ impl Emitter {
         Self {
             sender,
             parent: None,
+            watched: None,
         }
     }
 
@@ -107,12 +111,24 @@ impl Emitter {
     fn of_call(&self, call: &str) -> Self {
         Self {
             sender: self.sender.clone(),
-            parent: Some(call.to_owned()),
+            parent: Some(self.event_id(call)),
+            watched: None,
+        }
+    }
+
+    /// Id of a call in events. Sub-agents run side by side, and each has call ids of its own.
+    fn event_id(&self, call: &str) -> String {
+        match &self.parent {
+            Some(parent) => format!("{parent}/{call}"),
+            None => call.to_owned(),
         }
     }
 
     /// Sends an event. Sub-agents send only events about calls, usage, retries and notices.
     pub(crate) async fn tell(&self, event: SessionEvent) {
+        if let Some(watched) = &self.watched {
+            watched.note(&event);
+        }
         let is_sent = self.parent.is_none()
             || matches!(
                 event,
@@ -126,6 +142,11 @@ impl Emitter {
             // Fails only if the turn itself was dropped.
             let _ = self.sender.send(event).await;
         }
+    }
+
+    async fn notice(&self, text: String) {
+        let parent = self.parent.clone();
+        self.tell(SessionEvent::Notice { text, parent }).await;
     }
 
     /// Sends an event unless the channel is full: late progress is worthless.
@@ -267,7 +288,7 @@ impl<'a> Turn<'a> {
                     _ => {
                         if is_empty {
                             let text = "the model returned an empty answer".to_owned();
-                            self.emitter.tell(SessionEvent::Notice { text }).await;
+                            self.emitter.notice(text).await;
                         }
                         return Ok(EndReason::Done);
                     }
@@ -288,7 +309,9 @@ impl<'a> Turn<'a> {
     async fn spend(&mut self, usage: Usage) {
         self.usage += usage;
         self.budget.spend(usage);
-        self.emitter.tell(SessionEvent::Usage { usage }).await;
+        let parent = self.emitter.parent.clone();
+        let event = SessionEvent::Usage { usage, parent };
+        self.emitter.tell(event).await;
     }
 
     fn header(&self) -> Header {

@@ -111,13 +111,7 @@ impl View {
     /// Estimated cost of all definitions.
     pub(crate) fn tokens(&self) -> Tokens {
         let definitions = self.definitions.iter();
-        definitions
-            .map(|tool| {
-                let characters = [&tool.name, &tool.description, tool.input_schema.get()]
-                    .map(|text| text.chars().count());
-                Tokens::of_characters(characters.iter().sum())
-            })
-            .sum()
+        definitions.map(definition_tokens).sum()
     }
 
     /// Adds tools that were found, or called without being listed, from the next request on.
@@ -291,4 +285,10 @@ fn definition_of(tool: &CatalogTool) -> ToolDefinition {
         description: view.description.into_owned(),
         input_schema: view.input_schema.to_owned(),
     }
+}
+/// Estimated cost of a definition.
+pub(crate) fn definition_tokens(tool: &ToolDefinition) -> Tokens {
+    let texts = [&tool.name, &tool.description, tool.input_schema.get()];
+    let characters = texts.map(|text| text.chars().count());
+    Tokens::of_characters(characters.iter().sum())
 }

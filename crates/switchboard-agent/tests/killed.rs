@@ -304,6 +304,7 @@ impl Provider for Mind {
             max_output: 1_000,
             vision: true,
             tools: true,
+            price: None,
         });
         &MODEL
     }

@@ -8,7 +8,7 @@ use std::fmt;
 use std::future::pending;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
@@ -130,7 +130,6 @@ pub struct Operation<T>(Arc<Shared<T>>);
 
 struct Shared<T> {
     state: Mutex<State<T>>,
-    ended: Condvar,
     task: OnceLock<Work>,
 }
 
@@ -146,7 +145,6 @@ impl<T> Operation<T> {
     fn new() -> Self {
         Self(Arc::new(Shared {
             state: Mutex::new(State::Running(None)),
-            ended: Condvar::new(),
             task: OnceLock::new(),
         }))
     }
@@ -156,6 +154,8 @@ impl<T> Operation<T> {
     where
         F: Future<Output = Result<T, Failure>>,
     {
+        // The future of a call is large: from here on it is not moved.
+        let future = Box::pin(future);
         let shared = Arc::clone(&self.0);
         async move {
             let outcome = AssertUnwindSafe(future).catch_unwind().await;
@@ -200,13 +200,20 @@ impl<T> Operation<T> {
         }
     }
 
-    /// Blocks this thread until the operation has ended, at most for this time. Returns whether it has ended.
+    /// Whether the operation has ended.
+    pub fn has_ended(&self) -> bool {
+        !matches!(*lock(&self.0.state), State::Running(_))
+    }
+
+    /// Blocks this thread until the operation has ended, at most for this time. Returns whether it has ended. Replaces
+    /// the function of [`Self::on_end`].
     pub fn wait(&self, at_most: Duration) -> bool {
-        let state = lock(&self.0.state);
-        let is_running = |state: &mut State<T>| matches!(state, State::Running(_));
-        let waited = self.0.ended.wait_timeout_while(state, at_most, is_running);
-        let (_state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-        !timeout.timed_out()
+        let (ended, end) = mpsc::channel();
+        self.on_end(move || {
+            // The receiver is gone after the timeout.
+            let _ = ended.send(());
+        });
+        end.recv_timeout(at_most).is_ok()
     }
 
     /// Cancels the work: a call is cancelled at its server. Does nothing after the end.
@@ -316,7 +323,6 @@ impl<T> Shared<T> {
             *state = State::Ended(outcome);
             notify
         };
-        self.ended.notify_all();
         if let Some(notify) = notify {
             notify();
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
+use switchboard::internal::places::LOCK_FOLDER;
 use switchboard::internal::transport::http::{HttpSettings, ProxySettings};
 use switchboard_agent::provider::{
     Chunk, Model, Provider, ProviderError, ProviderErrorKind, ProviderSettings, Request,
@@ -17,6 +18,7 @@ use switchboard_config::text::visible;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::printer::{paint, style};
 use crate::servers::Servers;
 use crate::session::{self, CommandHost};
 
@@ -36,6 +38,7 @@ pub(crate) fn of_servers(
     let environment = context.environment.all.iter().cloned();
     Agent::new(AgentOptions {
         store: Arc::clone(&session.store),
+        lock_folder: Some(context.environment.state.join(LOCK_FOLDER)),
         shell: Shell::new(environment)
             .without_tokens_of(&configured.config)
             .supervised_by(configured.supervisor())
@@ -51,14 +54,34 @@ pub(crate) fn of_servers(
     })
 }
 
-/// Returns the requested model, or the one that the environment selects.
+/// Returns the requested model, or the one that the environment selects, or one found on this machine, which is named to
+/// the user.
 pub(crate) async fn provider(
     model: Option<&str>,
     configured: &Servers,
     context: &Context,
 ) -> Result<Arc<dyn Provider>, Failure> {
+    let settings = settings(model, configured, context);
+    let provider = settings
+        .provider()
+        .await
+        .map_err(|error| unusable(&error))?;
+    if !settings.has_endpoint() {
+        let Model { id, provider, .. } = provider.model();
+        let found = format!("using {} of {}", visible(id), visible(provider));
+        context.printer.note(paint(style::QUIET, found));
+    }
+    Ok(provider)
+}
+
+/// The keys, addresses and limits that select a model.
+pub(crate) fn settings(
+    model: Option<&str>,
+    configured: &Servers,
+    context: &Context,
+) -> ProviderSettings {
     let variable = |name: &str| context.environment.variables.get(name).map(str::to_owned);
-    let settings = ProviderSettings {
+    ProviderSettings {
         model: model.map(str::to_owned),
         window: configured.config.settings.model_window(),
         http: HttpSettings {
@@ -66,18 +89,18 @@ pub(crate) async fn provider(
             ..HttpSettings::default()
         },
         ..ProviderSettings::from_variables(variable)
-    };
-    settings.provider().await.map_err(|error| unusable(&error))
+    }
 }
 
 /// Explains how to configure a model, for each kind of provider.
-fn unusable(error: &SettingsError) -> Failure {
+pub(crate) fn unusable(error: &SettingsError) -> Failure {
     match error {
         SettingsError::Nothing => Failure::new(Exit::Configuration, "no model configured")
             .because("neither ANTHROPIC_API_KEY nor OPENAI_API_KEY nor OPENAI_BASE_URL is set")
             .hint("Anthropic: export ANTHROPIC_API_KEY=…   (a key from console.anthropic.com)")
             .hint("OpenAI:    export OPENAI_API_KEY=…      (a key from platform.openai.com)")
-            .hint("your own:  export OPENAI_BASE_URL=http://localhost:11434/v1   (Ollama, llama.cpp, vLLM, LM Studio)"),
+            .hint("your own:  export OPENAI_BASE_URL=http://localhost:11434/v1   (Ollama, llama.cpp, vLLM, LM Studio)")
+            .hint("no key:    start Ollama, LM Studio or llama.cpp: it is found by itself"),
         SettingsError::Asking(error) => unanswered(error),
         error => {
             let failure = Failure::new(Exit::Configuration, visible(&error.to_string()).into_owned());
@@ -119,15 +142,21 @@ pub(crate) fn unanswered(error: &ProviderError) -> Failure {
         .hint(hint)
 }
 
-/// A placeholder for sessions that never query a model.
+/// Whether this is the model of [`no_model`].
+pub(crate) fn is_missing(model: &Model) -> bool {
+    model.max_output == 0
+}
+
+/// A placeholder for sessions that have no model, or never query it.
 pub(crate) fn no_model() -> Arc<dyn Provider> {
     Arc::new(NoModel(Model {
-        id: "none".to_owned(),
+        id: "no model".to_owned(),
         provider: "none".to_owned(),
         window: 0,
         max_output: 0,
         vision: false,
         tools: false,
+        price: None,
     }))
 }
 

@@ -1,10 +1,16 @@
 //! Command-line grammar: commands, flags and their help texts. `commands` implements them.
 
+mod clients;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+
+use crate::examples;
+
+pub(crate) use clients::{ClientsCommand, ConnectArguments, DisconnectArguments};
 
 /// The MCP layer between agents and the outside world.
 #[derive(Debug, Parser)]
@@ -14,7 +20,9 @@ use clap_complete::Shell;
     propagate_version = false,
     max_term_width = 100,
     subcommand_required = true,
-    arg_required_else_help = true
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = crate::commands::help::after_help()
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -74,10 +82,10 @@ pub(crate) enum Command {
     /// Review and approve changed tools
     #[command(subcommand)]
     Pins(PinsCommand),
-    /// Show and check the configuration
+    /// Show, check and change the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// List the tools of all servers
+    /// List the tools of all servers, or describe one
     Tools(ToolsArguments),
     /// Find tools by what they are for
     Search(SearchArguments),
@@ -91,9 +99,9 @@ pub(crate) enum Command {
     Prompts(FromServer),
     /// Print a prompt, filled in
     Prompt(PromptArguments),
-    /// Show the status of every server
-    Status,
-    /// Print a server's standard error and log messages
+    /// Show the status of every server, without starting any
+    Status(StatusArguments),
+    /// Print what a server wrote: standard error and log messages
     Logs(LogsArguments),
     /// Diagnose servers and suggest fixes
     Doctor {
@@ -103,7 +111,7 @@ pub(crate) enum Command {
         #[arg(long)]
         repair: bool,
     },
-    /// Show which calls are allowed, prompted for or denied
+    /// Show and change which calls are allowed, prompted for or denied
     #[command(subcommand)]
     Permissions(PermissionsCommand),
     /// Show the audit log: calls, decisions, changes
@@ -114,13 +122,43 @@ pub(crate) enum Command {
     /// Serve the agent to other MCP clients
     #[command(after_help = crate::commands::serve::HELP)]
     Serve(ServeArguments),
+    /// Offer all servers to other MCP clients as one server
+    #[command(after_help = crate::commands::gateway::HELP)]
+    Gateway(GatewayArguments),
+    /// Run the daemon: all servers, started once and shared by all clients
+    Up(UpArguments),
+    /// End the daemon and its servers
+    Down,
+    /// Connect an MCP client to the daemon, over standard input and output
+    #[command(after_help = crate::commands::connect_help())]
+    Connect,
+    /// Use Switchboard in Claude Code, Cursor and other MCP clients
+    #[command(subcommand)]
+    Clients(ClientsCommand),
     /// Print a completion script
     Completions {
         /// Shell to generate the script for
         shell: Shell,
     },
+    /// Show the help of a command or a topic, or write man pages
+    Help(HelpArguments),
     /// Print the version
     Version,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HelpArguments {
+    /// A command, or one of the topics scopes, trust, rules, transports, completion
+    #[arg(value_name = "COMMAND|TOPIC")]
+    pub(crate) words: Vec<String>,
+    /// Write a man page for each command into this folder
+    #[arg(long, value_name = "DIR", conflicts_with = "words")]
+    pub(crate) man: Option<PathBuf>,
+}
+
+/// The grammar, with examples.
+pub(crate) fn command() -> clap::Command {
+    examples::added(Cli::command())
 }
 
 #[derive(Debug, Subcommand)]
@@ -133,6 +171,23 @@ pub(crate) enum ConfigCommand {
     Schema,
     /// List every file that is read
     Path,
+    /// Change a setting, or a key of a server
+    Set {
+        /// A setting such as `tool_timeout_sec`, or SERVER.KEY
+        key: String,
+        /// The value, as TOML or as plain text
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+        /// Scope of the file; a server's key is changed where the server is configured
+        #[arg(long, short, value_enum, default_value_t = RuleScope::User)]
+        scope: RuleScope,
+    },
+    /// Open a configuration file in your editor, and check it afterwards
+    Edit {
+        /// Scope of the file
+        #[arg(long, short, value_enum, default_value_t = WritableScope::User)]
+        scope: WritableScope,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -155,6 +210,7 @@ pub(crate) enum McpCommand {
     /// Add a server from a JSON entry, as other tools write it
     AddJson(AddJsonArguments),
     /// Remove a server
+    #[command(visible_alias = "rm")]
     Remove {
         /// Name of the server
         name: String,
@@ -173,6 +229,7 @@ pub(crate) enum McpCommand {
         name: String,
     },
     /// List all servers
+    #[command(visible_alias = "ls")]
     List {
         /// Do not connect to the servers
         #[arg(long)]
@@ -180,6 +237,23 @@ pub(crate) enum McpCommand {
     },
     /// Show everything about one server
     Get {
+        /// Name of the server
+        name: String,
+    },
+    /// Rename a server
+    Rename {
+        /// Name of the server
+        name: String,
+        /// The new name
+        new: String,
+    },
+    /// Open the file of a server in your editor, and check it afterwards
+    Edit {
+        /// Name of the server
+        name: String,
+    },
+    /// Diagnose a server, like `doctor`
+    Test {
         /// Name of the server
         name: String,
     },
@@ -302,10 +376,39 @@ pub(crate) enum PermissionsCommand {
     Explain {
         /// Tool: the name that `tools` shows, `server/tool`, or a built-in such as Bash
         tool: String,
-        /// Arguments of the call, as a JSON object
-        #[arg(value_name = "JSON")]
-        arguments: Option<String>,
+        /// Arguments of the call: key=value, --key value, or a JSON object
+        #[arg(value_name = "ARGUMENTS")]
+        arguments: Vec<String>,
     },
+    /// Add a rule that allows calls
+    Allow(RuleArguments),
+    /// Add a rule that asks before calls
+    Ask(RuleArguments),
+    /// Add a rule that denies calls
+    Deny(RuleArguments),
+    /// Remove the rules of a pattern
+    #[command(visible_alias = "rm")]
+    Remove(RuleArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RuleArguments {
+    /// Tools: `server/tool`, `mcp__server__*`, or Claude Code's notation such as `Bash(git status:*)`
+    pub(crate) rule: String,
+    /// Scope of the rule [default: user]
+    #[arg(long, short, value_enum)]
+    pub(crate) scope: Option<RuleScope>,
+}
+
+/// Where a rule or a setting of yours can be written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RuleScope {
+    /// You, in this project: `.switchboard.local.toml`
+    Local,
+    /// You, everywhere: `mcp.toml` in your configuration folder
+    #[default]
+    #[value(alias = "global")]
+    User,
 }
 
 #[derive(Debug, Args)]
@@ -377,6 +480,9 @@ pub(crate) enum PinsCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct ToolsArguments {
+    /// A server to list, a tool to describe, or the URL of a server that is not configured
+    #[arg(value_name = "SERVER|TOOL|URL", conflicts_with = "server")]
+    pub(crate) what: Option<String>,
     /// List only tools of this server
     #[arg(long)]
     pub(crate) server: Option<String>,
@@ -406,11 +512,17 @@ pub(crate) struct SearchArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct CallArguments {
-    /// Tool: the name that `tools` shows, `server/tool` or `server.tool`
+    /// Tool: the name that `tools` shows, `server/tool`, or its own name; or a URL, and then the tool
     pub(crate) tool: String,
-    /// Arguments: a JSON object, key=value pairs, or - to read JSON from standard input
+    /// Arguments: key=value, --key value, a JSON object, or - to read JSON from standard input
     #[arg(value_name = "ARGUMENTS")]
     pub(crate) arguments: Vec<String>,
+    /// Show the call and whether it is permitted, without making it
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Start this command as the server, for this call only
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) command: Option<String>,
     /// Cancel the call after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
@@ -439,11 +551,10 @@ pub(crate) struct ReadArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct PromptArguments {
-    /// Name of the server
-    pub(crate) server: String,
-    /// Name of the prompt, as `prompts` lists it
-    pub(crate) name: String,
-    /// Arguments, as key=value pairs
+    /// Server and prompt: `server/prompt`, or the server's name and then the prompt's
+    #[arg(value_name = "SERVER/PROMPT")]
+    pub(crate) prompt: String,
+    /// Arguments, as key=value or --key value
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) arguments: Vec<String>,
 }
@@ -474,7 +585,7 @@ pub(crate) struct ChatArguments {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ServeArguments {
+pub(crate) struct ListenArguments {
     /// Serve over standard input and output (the default)
     #[arg(long, conflicts_with = "http")]
     pub(crate) stdio: bool,
@@ -487,6 +598,48 @@ pub(crate) struct ServeArguments {
     /// File with the token that clients must send; created if missing
     #[arg(long, value_name = "FILE", requires = "http")]
     pub(crate) token_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UpArguments {
+    /// Run in the background
+    #[arg(long, short)]
+    pub(crate) detach: bool,
+    /// Port or address for clients over HTTP, on this machine; 7348 by default
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) http: Option<String>,
+    /// Start servers when a client needs them
+    #[arg(long, hide = true)]
+    pub(crate) on_demand: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GatewayArguments {
+    #[command(flatten)]
+    pub(crate) listen: ListenArguments,
+    /// Offer one server as it is, with its own names
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) transparent: Option<String>,
+    /// Whether clients get search tools instead of all definitions
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    pub(crate) search: SearchWhen,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SearchWhen {
+    /// If the definitions have more than 20,000 tokens
+    #[default]
+    Auto,
+    /// Always
+    On,
+    /// Never
+    Off,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    #[command(flatten)]
+    pub(crate) listen: ListenArguments,
     /// Model to use, such as anthropic/NAME or openai/NAME
     #[arg(long, short, value_name = "MODEL")]
     pub(crate) model: Option<String>,
@@ -503,12 +656,25 @@ pub(crate) enum OutputFormat {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct StatusArguments {
+    /// Connect to the servers and measure them
+    #[arg(long)]
+    pub(crate) connect: bool,
+    /// Refresh until Ctrl-C
+    #[arg(long, short)]
+    pub(crate) watch: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct LogsArguments {
     /// Name of the server
     pub(crate) server: String,
-    /// Keep printing new lines until Ctrl-C
+    /// Start the server and keep printing new lines until Ctrl-C
     #[arg(long, short)]
     pub(crate) follow: bool,
+    /// Print at most N lines of earlier runs
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 200)]
+    pub(crate) lines: usize,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

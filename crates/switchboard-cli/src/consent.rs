@@ -3,6 +3,10 @@
 //! Owns the layout. The content comes from the host's [`ConsentView`]; approving requires that all of it has been on
 //! the screen.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anstyle::Style;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
@@ -13,26 +17,22 @@ use switchboard::permissions::{
 use switchboard_config::edit::NewRule;
 use switchboard_config::text::visible;
 use switchboard_config::trust;
-
-use anstream::adapter::strip_str;
-use unicode_width::UnicodeWidthStr as _;
+use tokio::sync::oneshot;
 
 use crate::cli::WritableScope;
 use crate::context::Context;
+use crate::dialog::{Choice, Chosen, Dialog};
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::live::{self, Line};
 use crate::local_file::Target;
 use crate::printer::{Printer, paint, style};
-use crate::terminal::{self, Key, Keyboard, Size, fitted};
-use crate::{live, store, view};
+use crate::questions::entry::Entered;
+use crate::terminal::{self, fitted};
+use crate::{json_text, screen, store, view};
 
-/// Assumed size of a terminal that does not report one.
-const DEFAULT_SIZE: Size = Size {
-    columns: 100,
-    rows: 30,
-};
-/// Rows that the prompt needs besides the call.
-const ROWS_AROUND: usize = 8;
+/// Rows that the prompt needs besides the call and the choices.
+const ROWS_AROUND: usize = 6;
 /// Characters shown of one argument.
 const MAX_ARGUMENT_CHARS: usize = 2000;
 /// Arguments shown in the summary.
@@ -41,12 +41,58 @@ const MAX_ARGUMENTS: usize = 8;
 /// Prompts on the terminal.
 pub(crate) struct Terminal {
     context: Context,
+    /// The calls that wait for an answer, in the order in which they were asked about. Whichever prompt is open shows
+    /// all of them.
+    waiting: Mutex<Vec<Waiting>>,
+    next_id: AtomicU64,
+}
+
+/// A call that waits for an answer.
+struct Waiting {
+    id: u64,
+    call: Arc<AskedCall>,
+    answer: oneshot::Sender<PromptAnswer>,
+}
+
+/// What the user sees of a call, and what can be granted.
+struct AskedCall {
+    view: ConsentView,
+    has_preview: bool,
+    /// Sanitized.
+    because: String,
+    remark: Option<String>,
+    offers: Vec<Offer>,
+    /// As JSON.
+    arguments: Option<String>,
+    has_trusted_hints: bool,
+}
+
+/// The call on the screen.
+struct Shown {
+    id: u64,
+    call: Arc<AskedCall>,
+    /// Whether all of the call has been on the screen.
+    is_complete: bool,
+    /// The index of the offered grant.
+    width: usize,
+}
+
+/// What the user did with the call on the screen.
+enum Act {
+    Answer(PromptAnswer),
+    /// Look at the call before or after it.
+    Earlier,
+    Later,
+    /// Show it again.
+    Stay,
 }
 
 impl Terminal {
     pub(crate) fn new(context: &Context) -> Self {
         Self {
             context: context.clone(),
+            waiting: Mutex::default(),
+            next_id: AtomicU64::new(0),
         }
     }
 
@@ -54,157 +100,286 @@ impl Terminal {
         &self.context.printer
     }
 
-    /// Returns the prompt's text, cut to the terminal, and whether it contains the complete call.
-    fn question(&self, question: &Question<'_>, view: &ConsentView, size: Size) -> (String, bool) {
-        let tool = paint(style::NAME, &view.tool);
-        let mut lines = vec![match &view.server {
-            Some(server) => {
-                let server = paint(style::NAME, server);
-                format!(
-                    "{} {tool} of server {server}?",
-                    paint(style::WARNING, "call")
-                )
-            }
-            None => format!("{} {tool}?", paint(style::WARNING, "call")),
-        }];
-        let folded = view.folded(Screen {
-            columns: size.columns.saturating_sub(1),
-            rows: size.rows.saturating_sub(ROWS_AROUND),
-        });
-        let has_preview = question.preview.is_some();
-        lines.extend(folded.rows.iter().map(|row| painted(row, has_preview)));
+    fn waiting(&self) -> MutexGuard<'_, Vec<Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn asked(&self, question: &Question<'_>) -> AskedCall {
+        let home = &self.context.environment.home;
         let because = match question.because {
             Because::Rule { tool, origin } => {
-                let place = view::place(origin, &self.context.environment.home);
+                let place = view::place(origin, home);
                 format!("the rule \"{}\" asks, at {place}", safe(tool))
             }
             Because::Hook {
                 origin: Some(origin),
-            } => format!(
-                "the hook at {} asks",
-                view::place(origin, &self.context.environment.home)
-            ),
+            } => format!("the hook at {} asks", view::place(origin, home)),
             other => safe(&other.to_string()),
         };
-        lines.push(paint(style::QUIET, format!("  because {because}")));
-        if let Some(remark) = question.remark {
-            let room = size.columns.saturating_sub(3);
-            lines.push(format!("  {}", fitted(&safe(remark), room)));
+        AskedCall {
+            view: ConsentView::of(question),
+            has_preview: question.preview.is_some(),
+            because,
+            remark: question.remark.map(safe),
+            offers: question.offers.to_vec(),
+            arguments: question.arguments.map(|raw| raw.get().to_owned()),
+            has_trusted_hints: question.subject.annotations.is_some(),
         }
-        (lines.join("\n"), folded.is_complete())
     }
 
-    /// Returns the line of possible keys. `width` is the index of the offered grant.
-    fn choices(&self, offers: &[Offer], width: usize, is_shown: bool, columns: usize) -> String {
-        let key = |key: &str| paint(style::NAME, key);
-        let mut text = String::new();
-        let offer = offers.get(width);
-        let is_written = offer.is_some_and(|offer| offer.rule.is_some());
-        if let Some(offer) = offer {
-            let keys = match (is_written, self.has_project()) {
-                (true, true) => "s, p, a",
-                (true, false) => "s, a",
-                (false, _) => "s",
-            };
-            let wider = match offers.len() {
-                1 => String::new(),
-                _ => format!("  ({} other)", key("w")),
-            };
-            text = format!(
-                "  {} allow from now on: {}{wider}\n",
-                key(keys),
-                offer.words
-            );
-        }
-        let mut choices = Vec::new();
-        if !is_shown {
-            choices.push(format!("{} show all of it", key("v")));
-        }
-        choices.push(format!("{} once", key("y")));
-        if offer.is_some() {
-            choices.push(format!("{} until this program ends", key("s")));
-        }
-        if is_written && self.has_project() {
-            choices.push(format!("{} in this project", key("p")));
-        }
-        if is_written {
-            choices.push(format!("{} everywhere", key("a")));
-        }
-        choices.push(format!("{} no (default) ", key("n")));
-        let mut used = 0;
-        for choice in choices {
-            let needed = strip_str(&choice).to_string().width() + 2;
-            if used > 0 && used + needed >= columns {
-                text.push('\n');
-                used = 0;
+    /// Waits for the answer to a call: from its own prompt, or from one that was open before.
+    async fn answer(&self, question: &Question<'_>) -> std::io::Result<PromptAnswer> {
+        let call = Arc::new(self.asked(question));
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let (sender, answered) = oneshot::channel();
+        let registered = Registered { terminal: self, id };
+        self.waiting().push(Waiting {
+            id,
+            call: Arc::clone(&call),
+            answer: sender,
+        });
+        let name = call.view.server.as_ref().unwrap_or(&call.view.tool);
+        let heading = format!("a call of {name} waits for your answer");
+        tokio::select! {
+            biased;
+            answer = answered => Ok(answer.unwrap_or(PromptAnswer::No)),
+            dialog = Dialog::open(&heading, self.printer()) => {
+                self.prompt(registered.id, call, dialog?).await
             }
-            used += needed;
-            text.push_str("  ");
-            text.push_str(&choice);
         }
-        text
+    }
+
+    /// Prompts until the user has answered this call. Answers others that wait on the way.
+    async fn prompt(
+        &self,
+        own: u64,
+        call: Arc<AskedCall>,
+        mut dialog: Dialog<'_>,
+    ) -> std::io::Result<PromptAnswer> {
+        // The call that has waited longest comes first, whichever prompt is open.
+        let mut shown = self.first().unwrap_or_else(|| Shown::new(own, call));
+        let mut is_said = false;
+        loop {
+            if dialog.is_panel() || !is_said {
+                is_said = true;
+                self.say(&mut dialog, &mut shown);
+            }
+            let answer = match self.act(&mut dialog, &mut shown).await? {
+                Act::Answer(answer) => answer,
+                Act::Earlier => {
+                    shown = self.neighbour(shown, -1);
+                    continue;
+                }
+                Act::Later => {
+                    shown = self.neighbour(shown, 1);
+                    continue;
+                }
+                Act::Stay => continue,
+            };
+            let is_grant = matches!(answer, PromptAnswer::Grant { .. });
+            let is_own = shown.id == own;
+            if !is_own {
+                self.send(shown.id, answer.clone());
+            }
+            if is_grant {
+                // It may cover other calls that wait. This prompt ends, too, unless it was about this call.
+                self.consider_others_again(if is_own { own } else { shown.id }, own);
+                if is_own {
+                    return Ok(answer);
+                }
+                // The other call takes its grant first.
+                tokio::task::yield_now().await;
+                return Ok(PromptAnswer::Again);
+            }
+            if is_own {
+                return Ok(answer);
+            }
+            match self.first() {
+                Some(first) => shown = first,
+                None => return Ok(PromptAnswer::No),
+            }
+        }
+    }
+
+    fn first(&self) -> Option<Shown> {
+        let waiting = self.waiting();
+        let first = waiting.first()?;
+        Some(Shown::new(first.id, Arc::clone(&first.call)))
+    }
+
+    /// Answers another call that waits.
+    fn send(&self, id: u64, answer: PromptAnswer) {
+        let mut waiting = self.waiting();
+        if let Some(index) = waiting.iter().position(|waiting| waiting.id == id) {
+            let _ = waiting.remove(index).answer.send(answer);
+        }
+    }
+
+    fn consider_others_again(&self, granted: u64, own: u64) {
+        let ids: Vec<u64> = self.waiting().iter().map(|waiting| waiting.id).collect();
+        for id in ids.into_iter().filter(|id| *id != granted && *id != own) {
+            self.send(id, PromptAnswer::Again);
+        }
+    }
+
+    /// The call before or after the one on the screen, in a circle.
+    fn neighbour(&self, shown: Shown, by: isize) -> Shown {
+        let waiting = self.waiting();
+        let count = waiting.len();
+        let at = waiting.iter().position(|waiting| waiting.id == shown.id);
+        let next = at.map(|at| (at + count).saturating_add_signed(by) % count.max(1));
+        match next.and_then(|next| waiting.get(next)) {
+            Some(next) if next.id != shown.id => Shown::new(next.id, Arc::clone(&next.call)),
+            _ => shown,
+        }
+    }
+
+    /// Says what the call is, as much as fits.
+    fn say(&self, dialog: &mut Dialog<'_>, shown: &mut Shown) {
+        let size = screen::size();
+        let call = Arc::clone(&shown.call);
+        let around = self.choices(shown, true).len() + ROWS_AROUND;
+        dialog.clear();
+        dialog.say(call.title());
+        let folded = call.view.folded(Screen {
+            columns: size.columns.saturating_sub(1),
+            rows: size.rows.saturating_sub(around),
+        });
+        for row in &folded.rows {
+            dialog.say(painted(row, call.has_preview));
+        }
+        let because = format!("because {}", call.because);
+        if dialog.is_panel() {
+            dialog.say_wrapped(&because);
+        } else {
+            dialog.say(vec![(style::QUIET, format!("  {because}"))]);
+        }
+        if let Some(remark) = &call.remark {
+            let remark = fitted(remark, size.columns.saturating_sub(3)).into_owned();
+            dialog.say(vec![(style::WARNING, format!("  {remark}"))]);
+        }
+        shown.is_complete |= folded.is_complete();
+        let waiting = self.waiting();
+        if dialog.is_panel() && waiting.len() > 1 {
+            let at = waiting.iter().position(|waiting| waiting.id == shown.id);
+            let place = format!(
+                "  call {} of {} that wait: ← → shows the others",
+                at.unwrap_or_default() + 1,
+                waiting.len()
+            );
+            dialog.say(vec![(style::HINT, place)]);
+        }
+    }
+
+    /// The possible answers.
+    fn choices(&self, shown: &Shown, is_panel: bool) -> Vec<Choice> {
+        let mut choices = Vec::new();
+        if !shown.is_complete {
+            choices.push(Choice::new('v', "show all of it"));
+        }
+        choices.push(Choice::new('y', "once"));
+        let offers = &shown.call.offers;
+        if let Some(offer) = offers.get(shown.width) {
+            let words = |place: &str| {
+                if is_panel {
+                    format!("{place}: {}", offer.words)
+                } else {
+                    place.to_owned()
+                }
+            };
+            choices.push(Choice::new('s', words("until this program ends")));
+            if offer.rule.is_some() {
+                if self.has_project() {
+                    choices.push(Choice::new('p', words("in this project")));
+                }
+                choices.push(Choice::new('a', words("everywhere")));
+            }
+            let other = (shown.width + 1) % offers.len();
+            if let (true, Some(other)) = (offers.len() > 1, offers.get(other)) {
+                let words = format!("change s, p, a to: {}", other.words);
+                let words = if is_panel { words } else { String::new() };
+                choices.push(Choice::new('w', words));
+            }
+        }
+        if is_panel && shown.call.can_edit() {
+            choices.push(Choice::new('e', "edit the arguments"));
+        }
+        if is_panel {
+            choices.push(Choice::new('r', "no, and tell the model why"));
+        }
+        choices.push(Choice::new('n', "no"));
+        choices
     }
 
     fn has_project(&self) -> bool {
         !self.context.flags.no_project
     }
 
-    /// Prompts until the user gives a valid answer.
-    async fn answer(&self, question: &Question<'_>) -> PromptAnswer {
-        let printer = self.printer();
-        let size = terminal::error_size().unwrap_or(DEFAULT_SIZE);
-        let view = ConsentView::of(question);
-        let (text, mut is_shown) = self.question(question, &view, size);
-        printer.ask(format!("{text}\n"));
-        let mut width = 0;
-        // One keyboard for all keys: keys typed ahead must not be lost between two reads.
-        let Ok(mut keyboard) = Keyboard::open() else {
-            return PromptAnswer::No;
-        };
-        loop {
-            printer.ask(self.choices(question.offers, width, is_shown, size.columns));
-            let Ok(Key::Character(key)) = keyboard.key().await else {
-                printer.ask("\n");
-                return PromptAnswer::No;
+    /// Lets the user act on the call on the screen. Leaving the prompt denies the call.
+    async fn act(&self, dialog: &mut Dialog<'_>, shown: &mut Shown) -> std::io::Result<Act> {
+        let is_panel = dialog.is_panel();
+        let call = Arc::clone(&shown.call);
+        if let (false, Some(offer)) = (is_panel, call.offers.get(shown.width)) {
+            let other = if call.offers.len() > 1 {
+                "  (w other)"
+            } else {
+                ""
             };
-            printer.ask(format!("{}\n", safe(&key.to_string())));
-            let offer = question.offers.get(width);
-            let place = match key.to_ascii_lowercase() {
-                'v' => {
-                    let rows = view.unfolded(size.columns.saturating_sub(1));
-                    let has_preview = question.preview.is_some();
-                    for row in rows {
-                        printer.ask(format!("{}\n", painted(&row, has_preview)));
-                    }
-                    is_shown = true;
-                    continue;
-                }
-                'w' if question.offers.len() > 1 => {
-                    width = (width + 1) % question.offers.len();
-                    continue;
-                }
-                'y' => None,
-                's' if offer.is_some() => Some(GrantPlace::Session),
-                'p' if self.has_project() && offer.is_some_and(|offer| offer.rule.is_some()) => {
-                    Some(GrantPlace::Project)
-                }
-                'a' if offer.is_some_and(|offer| offer.rule.is_some()) => Some(GrantPlace::User),
-                _ => return PromptAnswer::No,
-            };
-            // Nothing can be approved before it has been shown.
-            if !is_shown {
-                let refusal = "  part of the call is not shown: press v to see it first";
-                printer.ask(format!("{}\n", paint(style::WARNING, refusal)));
-                continue;
-            }
-            return match place {
-                None => PromptAnswer::Once,
-                Some(place) => PromptAnswer::Grant {
-                    offer: width,
-                    place,
-                },
-            };
+            dialog.say_text(&format!("  allow from now on: {}{other}", offer.words));
         }
+        let choices = self.choices(shown, is_panel);
+        let key = match dialog.choose(&choices, Some(choices.len() - 1)).await? {
+            Chosen::Key(key) => key,
+            Chosen::Left | Chosen::Other => return Ok(Act::Answer(PromptAnswer::No)),
+            Chosen::Resized => return Ok(Act::Stay),
+            Chosen::Back => return Ok(Act::Earlier),
+            Chosen::Forward => return Ok(Act::Later),
+        };
+        let place = match key {
+            'v' => {
+                self.show_all(&call);
+                shown.is_complete = true;
+                return Ok(Act::Stay);
+            }
+            'w' => {
+                shown.width = (shown.width + 1) % call.offers.len().max(1);
+                return Ok(Act::Stay);
+            }
+            'e' => return Ok(edited(dialog, &call).await?.map_or(Act::Stay, Act::Answer)),
+            'r' => return Ok(reason(dialog).await?.map_or(Act::Stay, Act::Answer)),
+            'y' => None,
+            's' => Some(GrantPlace::Session),
+            'p' => Some(GrantPlace::Project),
+            'a' => Some(GrantPlace::User),
+            _ => return Ok(Act::Answer(PromptAnswer::No)),
+        };
+        // Nothing can be approved before it has been shown.
+        if !shown.is_complete {
+            let refusal = "part of the call is not shown: press v to see it first";
+            self.printer().warning(refusal, None);
+            return Ok(Act::Stay);
+        }
+        Ok(Act::Answer(self.granted(place, shown)))
+    }
+
+    /// Prints the whole call, to the scrollback of a chat.
+    fn show_all(&self, call: &AskedCall) {
+        for row in call.view.unfolded(screen::size().columns.saturating_sub(1)) {
+            let row = live::painted(&painted(&row, call.has_preview));
+            self.printer().ask(format!("{row}\n"));
+        }
+    }
+
+    fn granted(&self, place: Option<GrantPlace>, shown: &Shown) -> PromptAnswer {
+        let Some(place) = place else {
+            return PromptAnswer::Once;
+        };
+        let offer = shown.width;
+        if let (GrantPlace::Session, Some(granted)) = (place, shown.call.offers.get(offer)) {
+            let words = format!("allowed until this program ends: {}", granted.words);
+            self.printer().note(paint(style::QUIET, words));
+        }
+        PromptAnswer::Grant { offer, place }
     }
 
     fn write_rule(&self, rule: &NewRule, place: GrantPlace) -> Result<(), String> {
@@ -271,14 +446,13 @@ impl Approver for Terminal {
         terminal::is_there()
     }
 
+    fn asks_one_at_a_time(&self) -> bool {
+        // One prompt is open at a time, and shows all calls that wait.
+        false
+    }
+
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, PromptAnswer> {
-        async move {
-            // Live lines must not be drawn over the prompt.
-            let _lock = live::lock_terminal(self.printer()).await;
-            terminal::discard_keys();
-            self.answer(&question).await
-        }
-        .boxed()
+        async move { self.answer(&question).await.unwrap_or(PromptAnswer::No) }.boxed()
     }
 
     fn remember<'a>(
@@ -290,15 +464,100 @@ impl Approver for Terminal {
     }
 }
 
-/// Highlights added and removed lines of a preview.
-fn painted(row: &str, has_preview: bool) -> String {
-    let line = row.strip_prefix("  │ ").filter(|_| has_preview);
-    match line.and_then(|line| line.chars().next()) {
-        Some('+') => paint(style::GOOD, row),
-        Some('-') => paint(style::REMOVED, row),
-        Some('@') => paint(style::HINT, row),
-        _ => row.to_owned(),
+/// A call in the list of those that wait; dropping it removes the call.
+struct Registered<'t> {
+    terminal: &'t Terminal,
+    id: u64,
+}
+
+impl Drop for Registered<'_> {
+    fn drop(&mut self) {
+        self.terminal
+            .waiting()
+            .retain(|waiting| waiting.id != self.id);
     }
+}
+
+impl Shown {
+    fn new(id: u64, call: Arc<AskedCall>) -> Self {
+        Self {
+            id,
+            call,
+            is_complete: false,
+            width: 0,
+        }
+    }
+}
+
+impl AskedCall {
+    /// Whether the arguments can be edited. Secrets are masked in the prompt, and would not be in an editor.
+    fn can_edit(&self) -> bool {
+        self.arguments.is_some() && self.view.entries.iter().all(|entry| !entry.is_masked)
+    }
+
+    /// The tool, its server, and whether the server's hints about it count.
+    fn title(&self) -> Line {
+        let mut title = vec![
+            (style::WARNING, "call ".to_owned()),
+            (style::NAME, self.view.tool.clone()),
+        ];
+        if let Some(server) = &self.view.server {
+            title.push((Style::new(), " of server ".to_owned()));
+            title.push((style::NAME, server.clone()));
+        }
+        title.push((Style::new(), "?".to_owned()));
+        if self.view.server.is_some() {
+            let hints = if self.has_trusted_hints {
+                "  its hints are trusted"
+            } else {
+                "  its hints are not trusted"
+            };
+            title.push((style::QUIET, hints.to_owned()));
+        }
+        title
+    }
+}
+
+/// Lets the user change the arguments; `None` if nothing was changed.
+async fn edited(
+    dialog: &mut Dialog<'_>,
+    call: &AskedCall,
+) -> std::io::Result<Option<PromptAnswer>> {
+    let Some(arguments) = &call.arguments else {
+        return Ok(None);
+    };
+    let keys = "  enter checks the changed call and shows it again, esc goes back";
+    dialog.say(vec![(style::QUIET, keys.to_owned())]);
+    let before = json_text::indented(arguments);
+    let prompt = vec![(style::HINT, "  › ".to_owned())];
+    let Entered::Line(text) = dialog.line(&prompt, &before).await? else {
+        return Ok(None);
+    };
+    Ok((text != before).then_some(PromptAnswer::Edited(text)))
+}
+
+/// Asks why not; `None` if the user goes back.
+async fn reason(dialog: &mut Dialog<'_>) -> std::io::Result<Option<PromptAnswer>> {
+    let prompt = vec![(style::HINT, "  tell the model › ".to_owned())];
+    let Entered::Line(reason) = dialog.line(&prompt, "").await? else {
+        return Ok(None);
+    };
+    Ok(Some(match reason.trim() {
+        "" => PromptAnswer::No,
+        reason => PromptAnswer::NoBecause(reason.to_owned()),
+    }))
+}
+
+/// Highlights added and removed lines of a preview.
+fn painted(row: &str, has_preview: bool) -> Line {
+    let line = row.strip_prefix("  │ ").filter(|_| has_preview);
+    let style = match line.and_then(|line| line.chars().next()) {
+        Some('+') => style::GOOD,
+        Some('-') => style::REMOVED,
+        Some('@') => style::HINT,
+        _ => Style::new(),
+    };
+    vec![(style, row.to_owned())]
 }
 
 /// Returns the arguments of a running call, one line each, with secrets masked and control characters escaped.

@@ -1,11 +1,14 @@
 //! Loads the configuration from flags and environment.
 //!
-//! Every command except `config check` reports diagnostics as warnings here, and continues with the valid servers.
+//! Every command except `config check` reports diagnostics as warnings here, each once a day, and continues with the
+//! valid servers.
 
 use std::path::PathBuf;
 
 use switchboard::internal::places::MANAGED_FILE;
-use switchboard_config::files::{Disk, Files as _, Folders, project_root};
+use switchboard_config::diagnostic::Diagnostic;
+use switchboard_config::document::Source;
+use switchboard_config::files::{Disk, Files, Folders, project_root};
 use switchboard_config::resolve::{Config, Inputs};
 use switchboard_config::settings::Settings;
 use switchboard_config::text::visible;
@@ -16,7 +19,7 @@ use crate::cloud;
 use crate::environment::{self, Environment};
 use crate::error::Failure;
 use crate::printer::{Printer, Verbosity};
-use crate::report;
+use crate::{report, warned};
 
 /// The flags, environment, folders and printer that every command uses.
 #[derive(Debug, Clone)]
@@ -28,6 +31,8 @@ pub(crate) struct Context {
     pub(crate) cwd: PathBuf,
     /// The root of the project that contains `cwd`.
     pub(crate) project: PathBuf,
+    /// Whether warnings about the configuration are repeated, since the command is about it.
+    repeats_warnings: bool,
 }
 
 impl Context {
@@ -68,13 +73,21 @@ impl Context {
             flags,
             cwd,
             project,
+            repeats_warnings: false,
         })
+    }
+
+    /// For a command about the configuration: prints its warnings each time.
+    #[must_use]
+    pub(crate) fn repeating_warnings(mut self) -> Self {
+        self.repeats_warnings = true;
+        self
     }
 
     /// Loads the effective configuration and prints its diagnostics as warnings.
     pub(crate) fn load(&self) -> Config {
         let config = self.load_quietly();
-        report::in_passing(&config.diagnostics, &self.printer);
+        self.warn(&config.diagnostics);
         config
     }
 
@@ -96,7 +109,31 @@ impl Context {
 
     /// Loads the effective configuration and leaves its diagnostics to the caller.
     pub(crate) fn load_quietly(&self) -> Config {
+        self.load_further(Vec::new())
+    }
+
+    /// Loads the effective configuration without fetching anything: servers of a provider come from the cache.
+    pub(crate) fn load_offline(&self) -> Config {
         let mut inputs = self.inputs(self.decisions());
+        let config = Config::load(&inputs, &Disk);
+        let (None, Some((url, _))) = (config.enterprise, &config.cloud_url) else {
+            return config;
+        };
+        let Some(source) = cloud::cached(url, &self.environment.state) else {
+            return config;
+        };
+        inputs.further.push(source);
+        Config::load(&inputs, &Disk)
+    }
+
+    /// Loads the effective configuration with one more source, for a command about that source.
+    pub(crate) fn load_with(&self, source: Source) -> Config {
+        self.load_further(vec![source])
+    }
+
+    fn load_further(&self, further: Vec<Source>) -> Config {
+        let mut inputs = self.inputs(self.decisions());
+        inputs.further = further;
         let config = Config::load(&inputs, &Disk);
         // No enterprise file, exclusive or merging, admits cloud entries.
         let (None, Some((url, _))) = (config.enterprise, &config.cloud_url) else {
@@ -122,7 +159,27 @@ impl Context {
     /// Prints diagnostics as warnings, for commands that do not need the configuration itself.
     pub(crate) fn warn_of_findings(&self, decisions: &Decisions) {
         let inputs = self.inputs(decisions.clone());
-        report::in_passing(&Config::load(&inputs, &Disk).diagnostics, &self.printer);
+        self.warn(&Config::load(&inputs, &Disk).diagnostics);
+    }
+
+    /// Prints diagnostics that were not printed in the last day; all of them if verbose.
+    fn warn(&self, diagnostics: &[Diagnostic]) {
+        match self.printer.verbosity {
+            Verbosity::Quiet => {}
+            Verbosity::Normal if !self.repeats_warnings => {
+                let unseen = warned::unseen(diagnostics, &self.environment.state);
+                report::in_passing(&unseen, &self.printer);
+            }
+            Verbosity::Normal | Verbosity::Verbose => {
+                report::in_passing(diagnostics, &self.printer);
+            }
+        }
+    }
+
+    /// The diagnostics of the configuration in these files.
+    pub(crate) fn findings(&self, files: &impl Files) -> Vec<Diagnostic> {
+        let decisions = self.try_decisions().unwrap_or_default();
+        Config::load(&self.inputs(decisions), files).diagnostics
     }
 
     fn inputs(&self, decisions: Decisions) -> Inputs {

@@ -12,7 +12,6 @@ use std::rc::Rc;
 use switchboard::ServerName;
 use switchboard::internal::desired::{Desired, ServerChange, ServerSource};
 use switchboard::internal::watch::{FileWatcher, on_thread};
-use switchboard::permissions::Policy;
 use switchboard::status::ServerState;
 use switchboard_config::diagnostic::{Diagnostic, Severity};
 use switchboard_config::text::visible;
@@ -111,7 +110,7 @@ impl Current {
         let before = self.newest();
         let before = before.as_deref().unwrap_or(session.servers);
         let has_new_rules = before.config.rules != servers.config.rules;
-        let engine = session::engine(&servers, session.context, Policy::agent());
+        let engine = session::engine(&servers, session.context, session.policy);
         session.gate.set_engine(engine);
         let desired = servers.desired(session.context, &session.audit);
         *self.newest.borrow_mut() = Some(Rc::new(servers));

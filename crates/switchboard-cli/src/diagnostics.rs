@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
 use std::time::SystemTime;
+use switchboard_config::sort;
 
 use switchboard_config::mask;
 use switchboard_config::text::visible;
@@ -61,7 +62,7 @@ impl Filter {
                 _ => unreadable.push(word.to_owned()),
             }
         }
-        parts.sort_by_key(|(part, _)| std::cmp::Reverse(part.len()));
+        sort::by_key(&mut parts, |(part, _)| std::cmp::Reverse(part.len()));
         (Self { parts }, unreadable)
     }
 

@@ -5,6 +5,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use jiff::tz::TimeZone;
 use switchboard::internal::places::{Managed, Places, PlacesError};
 use switchboard_config::expand;
 
@@ -79,14 +80,60 @@ pub(crate) fn colors(when: When) -> Colors {
     }
 }
 
+/// The time zone of the user, from `TZ` or the system; UTC if it is unknown.
+pub(crate) fn time_zone() -> TimeZone {
+    TimeZone::try_system().unwrap_or(TimeZone::UTC)
+}
+
 /// The value of `SWITCHBOARD_LOG`; `None` if unset or empty.
 pub(crate) fn log() -> Option<OsString> {
     variable(LOG)
 }
 
+/// The user's editor, from `VISUAL` or `EDITOR`, as a command line.
+pub(crate) fn editor() -> String {
+    let fallback = if cfg!(windows) { "notepad" } else { "vi" };
+    let chosen = variable("VISUAL").or_else(|| variable("EDITOR"));
+    let chosen = chosen.and_then(|editor| editor.into_string().ok());
+    chosen.unwrap_or_else(|| fallback.to_owned())
+}
+
 /// Whether standard error is a terminal with a movable cursor.
 pub(crate) fn can_draw() -> bool {
     std::io::stderr().is_terminal() && variable("TERM").is_some_and(|terminal| terminal != "dumb")
+}
+
+/// A protocol for images in a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Graphics {
+    Kitty,
+    Iterm,
+    /// Only PNG images.
+    Sixel,
+}
+
+/// How the terminal shows images; `None` if its variables do not say so. Multiplexers do not pass these on.
+pub(crate) fn graphics() -> Option<Graphics> {
+    let text = |name| variable(name).and_then(|value| value.into_string().ok());
+    let terminal = text("TERM").unwrap_or_default();
+    if variable("TMUX").is_some() || terminal.starts_with("screen") || terminal.starts_with("tmux")
+    {
+        return None;
+    }
+    if terminal.contains("kitty") || terminal.contains("ghostty") {
+        return Some(Graphics::Kitty);
+    }
+    match text("TERM_PROGRAM")?.as_str() {
+        "iTerm.app" | "WezTerm" | "mintty" => Some(Graphics::Iterm),
+        "ghostty" => Some(Graphics::Kitty),
+        _ => None,
+    }
+}
+
+/// Whether to ask the terminal for what it can show. The console of Linux cannot show images.
+#[cfg(unix)]
+pub(crate) fn may_show_sixel() -> bool {
+    graphics().is_none() && variable("TERM").is_some_and(|name| name != "dumb" && name != "linux")
 }
 
 /// Reads a variable; an empty value counts as unset.

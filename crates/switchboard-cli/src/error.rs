@@ -4,6 +4,7 @@ use std::io;
 
 use anstream::adapter::strip_str;
 use serde_json::{Value, json};
+use switchboard_config::own_program::SelfRecursion;
 
 use crate::exit::Exit;
 
@@ -89,5 +90,11 @@ impl Failure {
         Self::failed("could not write the output")
             .because(error)
             .hint("check the disk and the redirection target")
+    }
+}
+
+impl From<SelfRecursion> for Failure {
+    fn from(recursion: SelfRecursion) -> Self {
+        Self::new(Exit::Configuration, recursion.to_string()).hint(recursion.hint())
     }
 }

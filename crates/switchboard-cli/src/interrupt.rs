@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::exit::Exit;
-use crate::terminal;
+use crate::{screen, terminal};
 
 /// Receives the first signal. The listening thread runs until the program exits.
 #[derive(Debug, Clone)]
@@ -40,6 +40,7 @@ impl Interrupts {
                     loop {
                         let signal = signals.next().await;
                         if sender.send_replace(Some(signal)).is_some() {
+                            screen::abandon();
                             terminal::restore();
                             // The supervisors notice that this process exited, and kill the servers.
                             exit(signal.code().into());
@@ -58,6 +59,11 @@ impl Interrupts {
             // The thread ended, so no signal can arrive.
             Err(_) => std::future::pending().await,
         }
+    }
+
+    /// Acts as if Ctrl-C had been pressed. Never exits by itself.
+    pub(crate) fn raise(&self) {
+        self.sender.send_replace(Some(Exit::Interrupted));
     }
 
     /// Marks the signal as handled. The next one counts as the first again.

@@ -5,7 +5,6 @@
 //! could not be erased.
 
 use std::fmt::Write as _;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -14,7 +13,8 @@ use tokio::sync::{Mutex, MutexGuard, Notify};
 use tokio::time::{Instant, interval_at};
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::printer::Printer;
+use crate::printer::{Printer, paint};
+use crate::screen;
 use crate::terminal::{self, Size, fitted};
 
 /// Interval between redraws.
@@ -62,13 +62,16 @@ static DRAWN: AtomicUsize = AtomicUsize::new(0);
 /// Serializes prompts.
 static PROMPTS: Mutex<()> = Mutex::const_new(());
 
-/// Waits for exclusive use of the terminal. Erases live lines; none are drawn while the lock is held.
+/// Waits for exclusive use of the terminal. Erases live lines; none are drawn while the lock is held. On the screen of
+/// a chat they stay, above the question.
 pub(crate) async fn lock_terminal(printer: &Printer) -> TerminalLock {
     // Let pending output be printed before the prompt.
     tokio::task::yield_now().await;
     let turn = PROMPTS.lock().await;
-    PAUSED.store(true, Ordering::Relaxed);
-    printer.draw(&erase_sequence());
+    if !screen::is_active() {
+        PAUSED.store(true, Ordering::Relaxed);
+        printer.draw(&erase_sequence());
+    }
     TerminalLock {
         locked_at: Instant::now(),
         _guard: turn,
@@ -98,21 +101,10 @@ pub(crate) async fn unless_dismissed<T>(question: impl Future<Output = T>) -> Op
     }
 }
 
-/// Prints a line above the prompt that the user is typing at.
-type Announcer = Box<dyn FnMut(&str) + Send>;
-
-static ANNOUNCER: std::sync::Mutex<Option<Announcer>> = std::sync::Mutex::new(None);
-
-/// Sets how [`announce`] reaches a user who is typing at the prompt.
-pub(crate) fn set_announcer(announcer: Announcer) {
-    let mut place = ANNOUNCER.lock().unwrap_or_else(PoisonError::into_inner);
-    *place = Some(announcer);
-}
-
 /// Whether the terminal lock is held by the input prompt rather than by a question.
 static TYPING: AtomicBool = AtomicBool::new(false);
 
-/// While it lives, the user is typing at the input prompt.
+/// While it lives, the user is typing at a prompt without a live area.
 pub(crate) struct Typing;
 
 pub(crate) fn typing() -> Typing {
@@ -126,14 +118,10 @@ impl Drop for Typing {
     }
 }
 
-/// Notifies a user who is typing that a question is waiting. Does nothing while a question is being answered.
-pub(crate) fn announce(message: &str) {
-    if !TYPING.load(Ordering::Relaxed) {
-        return;
-    }
-    let mut announcer = ANNOUNCER.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(announcer) = announcer.as_mut() {
-        announcer(message);
+/// Tells a user who is typing at a prompt without a live area that a question waits.
+pub(crate) fn announce(title: &str, printer: &Printer) {
+    if TYPING.load(Ordering::Relaxed) {
+        printer.draw(&format!("\n{title}: press enter to see it\n"));
     }
 }
 
@@ -146,6 +134,15 @@ pub(crate) fn is_paused() -> bool {
 pub(crate) struct TerminalLock {
     locked_at: Instant,
     _guard: MutexGuard<'static, ()>,
+}
+
+impl TerminalLock {
+    /// Counts the time from now on, after waiting for the user to finish typing.
+    #[must_use]
+    pub(crate) fn begin(mut self) -> Self {
+        self.locked_at = Instant::now();
+        self
+    }
 }
 
 impl Drop for TerminalLock {
@@ -169,7 +166,7 @@ impl<'p> Live<'p> {
 
     /// Replaces the lines on the screen, as many as fit, unless a prompt holds the terminal.
     pub(crate) fn draw(&mut self, lines: &[Line]) {
-        if is_paused() {
+        if is_paused() || screen::set_work(lines.to_vec()) {
             return;
         }
         let size = terminal::error_size().unwrap_or(Size {
@@ -194,6 +191,9 @@ impl<'p> Live<'p> {
     }
 
     pub(crate) fn clear(&mut self) {
+        if screen::set_work(Vec::new()) {
+            return;
+        }
         self.printer.draw(&erase_sequence());
     }
 
@@ -222,6 +222,12 @@ fn erase_sequence() -> String {
         1 => "\r\u{1b}[J".to_owned(),
         lines => format!("\r\u{1b}[{}A\u{1b}[J", lines - 1),
     }
+}
+
+/// A line as text, without a line break.
+pub(crate) fn painted(line: &Line) -> String {
+    let piece = |(style, text): &(Style, String)| paint(*style, text);
+    line.iter().map(piece).collect()
 }
 
 /// The spinner's character for a frame number.

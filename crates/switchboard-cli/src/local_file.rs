@@ -9,7 +9,7 @@ use switchboard_config::source::SourceFile;
 use switchboard_config::text::visible;
 use switchboard_config::tree::Node;
 
-use crate::cli::WritableScope;
+use crate::cli::{RuleScope, WritableScope};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -23,6 +23,15 @@ impl WritableScope {
             WritableScope::Local => Scope::Local,
             WritableScope::User => Scope::User,
             WritableScope::Project => Scope::Project,
+        }
+    }
+}
+
+impl From<RuleScope> for WritableScope {
+    fn from(scope: RuleScope) -> Self {
+        match scope {
+            RuleScope::Local => Self::Local,
+            RuleScope::User => Self::User,
         }
     }
 }

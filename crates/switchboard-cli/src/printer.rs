@@ -10,11 +10,14 @@ use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde_json::Value;
-use switchboard_config::text::{is_invisible, visible};
-use unicode_width::UnicodeWidthStr as _;
+use switchboard_config::text::is_invisible;
 
 use crate::error::Failure;
-use crate::json_text;
+use crate::live::Line;
+use crate::theme::Theme;
+use crate::{json_text, screen, terminal};
+
+pub(crate) use crate::table::{Column, Table};
 
 /// What has been printed to standard output so far.
 static PRINTED: AtomicU8 = AtomicU8::new(NOTHING);
@@ -56,6 +59,7 @@ pub(crate) mod style {
 
 /// Styles a text. The printer removes the style if colour is off.
 pub(crate) fn paint(style: Style, text: impl Display) -> String {
+    let style = Theme::current().of(style);
     format!("{style}{text}{style:#}")
 }
 
@@ -94,6 +98,11 @@ impl Printer {
             text.push('\n');
         }
         self.write_data(&text)
+    }
+
+    /// Prints a table: fitted to a terminal, complete in a pipe.
+    pub(crate) fn table(&self, table: &Table) -> Result<(), Failure> {
+        self.data(table.fitted(terminal::width()))
     }
 
     /// Prints a command's JSON document.
@@ -146,6 +155,9 @@ impl Printer {
             stripped = strip_str(text).to_string();
             &stripped
         };
+        if screen::print(text) {
+            return Ok(());
+        }
         let mut stdout = AutoStream::always_ansi(io::stdout().lock());
         stdout
             .write_all(text.as_bytes())
@@ -173,6 +185,12 @@ impl Printer {
         } else {
             text.to_string()
         }
+    }
+
+    /// A line for standard error, for output that bypasses this printer.
+    pub(crate) fn shown(&self, line: &Line) -> String {
+        let piece = |(style, text): &(Style, String)| self.styled(*style, text);
+        line.iter().map(piece).collect()
     }
 
     /// Prints a message to standard error.
@@ -226,6 +244,17 @@ impl Printer {
 
     /// Writes to standard error. A failed write cannot be reported.
     fn write_error(&self, text: &str) {
+        if screen::is_active() {
+            let plain;
+            let text = if self.colors.stderr {
+                text
+            } else {
+                plain = strip_str(text).to_string();
+                &plain
+            };
+            screen::print(text);
+            return;
+        }
         let mut stderr = AutoStream::new(io::stderr().lock(), choice(self.colors.stderr));
         let _ = stderr.write_all(text.as_bytes());
         let _ = stderr.flush();
@@ -261,74 +290,6 @@ fn escape_invisible(json: &str) -> String {
     escaped
 }
 
-/// A table with aligned columns and no borders.
-#[derive(Debug, Default)]
-pub(crate) struct Table {
-    rows: Vec<Row>,
-}
-
-#[derive(Debug)]
-enum Row {
-    Cells(Vec<(Style, String)>),
-    /// A line about the row above, outside the columns.
-    Remark(Style, String),
-}
-
-impl Table {
-    /// A table with a heading row.
-    pub(crate) fn with_heading(names: &[&str]) -> Self {
-        let cells = names.iter().map(|name| (style::QUIET, (*name).to_owned()));
-        Self {
-            rows: vec![Row::Cells(cells.collect())],
-        }
-    }
-
-    /// Adds a row. Sanitizes the cells.
-    pub(crate) fn row<const N: usize>(&mut self, cells: [(Style, &str); N]) {
-        let safe = |(style, text): (Style, &str)| (style, visible(text).into_owned());
-        let cells = cells.into_iter().map(safe).collect();
-        self.rows.push(Row::Cells(cells));
-    }
-
-    /// Adds an indented line about the row above.
-    pub(crate) fn remark(&mut self, style: Style, text: &str) {
-        let text = visible(text).into_owned();
-        self.rows.push(Row::Remark(style, text));
-    }
-}
-
-impl Display for Table {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut widths: Vec<usize> = Vec::new();
-        for row in &self.rows {
-            let Row::Cells(row) = row else { continue };
-            widths.resize(widths.len().max(row.len()), 0);
-            for (width, (_, text)) in widths.iter_mut().zip(row) {
-                *width = (*width).max(text.width());
-            }
-        }
-        for row in &self.rows {
-            let row = match row {
-                Row::Cells(row) => row,
-                Row::Remark(style, text) => {
-                    writeln!(formatter, "  {}", paint(*style, text))?;
-                    continue;
-                }
-            };
-            let last = row.len().saturating_sub(1);
-            for (index, ((style, text), width)) in row.iter().zip(&widths).enumerate() {
-                write!(formatter, "{}", paint(*style, text))?;
-                if index < last {
-                    let gap = width.saturating_sub(text.width()) + 2;
-                    write!(formatter, "{:gap$}", "")?;
-                }
-            }
-            writeln!(formatter)?;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -339,14 +300,5 @@ mod tests {
         let text = escape_invisible(&value.to_string());
         assert_eq!(text, "{\"a\":\"x\\u202ey\\u009bz\\udb40\\udc41\\u001bü\"}");
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
-    }
-
-    #[test]
-    fn columns_are_aligned_and_cells_made_safe() {
-        let mut table = Table::with_heading(&["NAME", "STATE"]);
-        table.row([(Style::new(), "größe"), (Style::new(), "a\u{1b}[31m")]);
-        table.row([(Style::new(), "x"), (Style::new(), "")]);
-        let plain = strip_str(&table.to_string()).to_string();
-        assert_eq!(plain, "NAME   STATE\ngröße  a\\u{1b}[31m\nx      \n");
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! Starts nothing and holds no server state: the host does.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
 
@@ -16,7 +17,7 @@ use switchboard::internal::configured::{bash_sandbox, lacks_bash_sandbox};
 use switchboard::internal::connectors::{ConnectorError, Connectors};
 use switchboard::internal::desired::{Desired, WithheldServer};
 use switchboard::internal::places::LOGINS_FOLDER;
-use switchboard::internal::remembered::{Outline, Remembered};
+use switchboard::internal::remembered::{LastKnown, Outline, Remembered};
 use switchboard::internal::sandbox::Policy;
 use switchboard::internal::spec::{ConnectionKey, ServerIdentity, ServerSpec};
 use switchboard::internal::transport::in_process::InProcessConnector;
@@ -31,11 +32,16 @@ use switchboard_config::resolve::{Config, Server, Status};
 use switchboard_config::text::visible;
 use switchboard_store::{SqliteStore, StoreError};
 
+use crate::adhoc::AdHoc;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::session;
 use crate::vault::{VaultWarning, WarningVault};
 use crate::{report, state};
+
+/// Printed where only the embedded server is there.
+pub(crate) const NO_SERVERS: &str =
+    "no servers configured; add one with `switchboard mcp add NAME URL`";
 
 /// The servers of a configuration.
 #[derive(Debug)]
@@ -43,6 +49,8 @@ pub(crate) struct Servers {
     pub(crate) config: Config,
     /// The one selected server; `None` selects all.
     wanted: Option<String>,
+    /// Whether reading the cache leaves no file behind.
+    leaves_no_files: bool,
     /// Set once the warning about an unusable store has been printed.
     store_warning: OnceLock<()>,
     /// The login vault, opened on first use.
@@ -60,6 +68,48 @@ impl Servers {
         }
     }
 
+    /// Loads the configuration with one more server from the command line, limited to it. Returns its name. A configured
+    /// server with the same URL or command is used instead.
+    pub(crate) fn load_with(context: &Context, adhoc: &AdHoc) -> Result<(Self, String), Failure> {
+        let config = context.load_quietly();
+        if let Some(name) = adhoc.configured(&config) {
+            return Ok((Self::load(context, Some(&name))?, name));
+        }
+        let name = adhoc.name(&config);
+        let config = context.load_with(adhoc.source(&name));
+        Ok((Self::of(config, Some(&name)), name))
+    }
+
+    /// Loads the configuration without fetching anything or leaving files behind, and leaves its diagnostics to the
+    /// caller.
+    pub(crate) fn load_offline(context: &Context) -> Self {
+        Self {
+            leaves_no_files: true,
+            ..Self::of(context.load_offline(), None)
+        }
+    }
+
+    /// The names of all servers, the embedded one included.
+    pub(crate) fn names(&self) -> Vec<String> {
+        if self.is_embedded_only() {
+            return vec![workspace::NAME.to_owned()];
+        }
+        let configured = self.config.servers.iter();
+        configured.map(|server| server.name.clone()).collect()
+    }
+
+    /// The cached resources of a server, as a JSON array.
+    pub(crate) fn cached_resources(&self, name: &str, context: &Context) -> Option<Vec<u8>> {
+        let mut outlines = self.outlines(context);
+        outlines.retain(|outline| outline.name.as_str() == name);
+        let store = SqliteStore::new(session::store_file(context));
+        let read = |space, keys: &[_]| store.get_many_blocking(space, keys);
+        let found = remembered::resources(&outlines, read);
+        self.leave(store);
+        let bytes = found.ok()?.pop()??;
+        Some(bytes.to_vec())
+    }
+
     /// Loads the configuration and leaves its diagnostics to the caller.
     pub(crate) fn load_quietly(context: &Context) -> Self {
         Self::of(context.load_quietly(), None)
@@ -69,6 +119,7 @@ impl Servers {
         Self {
             config,
             wanted: wanted.map(str::to_owned),
+            leaves_no_files: false,
             store_warning: OnceLock::new(),
             vault: OnceLock::new(),
             vault_warning: VaultWarning::default(),
@@ -105,6 +156,42 @@ impl Servers {
         no_such_server(name, known.chain(embedded))
     }
 
+    /// Whether a name looks like a misspelled one of a server.
+    pub(crate) fn is_near(&self, name: &str) -> bool {
+        let names = self.names();
+        let known = names.iter().map(String::as_str);
+        switchboard_config::entry::keys::nearest(name, known).is_some()
+    }
+
+    /// The failure for a word that is neither a server nor a tool.
+    pub(crate) fn unknown_server_or_tool(&self, name: &str) -> Failure {
+        let shown = visible(name);
+        Failure {
+            message: format!("no server and no tool named `{shown}`"),
+            ..self.unknown(name)
+        }
+    }
+
+    /// Whether these are not all servers.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.wanted.is_some()
+    }
+
+    /// These servers, limited to one.
+    #[must_use]
+    pub(crate) fn only(mut self, name: &str) -> Self {
+        self.wanted = Some(name.to_owned());
+        self
+    }
+
+    /// Ends reading the store. Closing the last connection to a SQLite database checkpoints it, which takes longer than
+    /// a read. A short-lived reader can leave that to a writer, unless it must leave no files behind.
+    fn leave(&self, store: SqliteStore) {
+        if !self.leaves_no_files {
+            std::mem::forget(store);
+        }
+    }
+
     /// The names and keys under which startable servers are cached.
     pub(crate) fn outlines(&self, context: &Context) -> Vec<Outline> {
         if self.is_embedded_only() {
@@ -130,9 +217,7 @@ impl Servers {
             self.warn_of_store(&error, context);
             outlines.iter().map(|_| Remembered::default()).collect()
         });
-        // Closing the last connection to a SQLite database checkpoints it, which takes longer than this read. A
-        // short-lived reader can leave that to a writer.
-        std::mem::forget(store);
+        self.leave(store);
         for (outline, list) in outlines.iter().zip(&mut lists) {
             // The embedded server's catalogue is compiled in.
             if self.is_embedded(outline.name.as_str()) {
@@ -140,6 +225,22 @@ impl Servers {
             }
         }
         (outlines, lists)
+    }
+
+    /// What the last connections to the servers that could be started left behind, by name.
+    pub(crate) fn last_known(&self, context: &Context) -> HashMap<String, LastKnown> {
+        let outlines = self.outlines(context);
+        let store = SqliteStore::new(session::store_file(context));
+        let read = |space, keys: &[_]| store.get_many_blocking(space, keys);
+        let known = remembered::last_known(&outlines, read).unwrap_or_else(|error| {
+            self.warn_of_store(&error, context);
+            Vec::new()
+        });
+        self.leave(store);
+        let names = outlines
+            .iter()
+            .map(|outline| outline.name.as_str().to_owned());
+        names.zip(known).collect()
     }
 
     /// Warns, once, that the state store cannot be used. Pinned tools are then set aside; everything else works without

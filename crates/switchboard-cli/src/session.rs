@@ -9,15 +9,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::LocalBoxFuture;
 use switchboard::internal::audit::{Audit, AuditSettings};
 use switchboard::internal::auth::interactive::logins::Logins;
 use switchboard::internal::places::{SPILL_FOLDER, STORE_FILE};
-use switchboard::permissions::{Engine, PermissionGate, Policy};
+use switchboard::permissions::{Approver, Engine, PermissionGate, Policy};
 use switchboard::status::{ServerState, ServerStatus};
 use switchboard::{ClientHandler, Gate, Host, HostOptions, HostSettings, ServerName};
 use switchboard_agent::FailedServer;
 use switchboard_config::text::visible;
-use switchboard_server::agent::ClientQuestions;
 use switchboard_store::{Key, MemoryStore, Space, SqliteStore, Store, UnavailableStore};
 use tokio::runtime::Runtime;
 
@@ -26,6 +26,7 @@ use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::interrupt::Interrupts;
 use crate::questions::{AtTerminal, SamplingModel};
+use crate::server_logs::Recorder;
 use crate::servers::{Servers, doctor_hint};
 use crate::startup;
 use crate::state::{self, unusable};
@@ -42,6 +43,8 @@ pub(crate) struct CommandHost<'c> {
     pub(crate) context: &'c Context,
     pub(crate) servers: &'c Servers,
     pub(crate) gate: Arc<PermissionGate>,
+    /// The default policy, for calls that no rule matches.
+    pub(crate) policy: Policy,
     /// The store of agent sessions.
     pub(crate) store: Arc<dyn Store>,
     /// The model for sampling requests of servers, if any.
@@ -66,7 +69,31 @@ pub(crate) struct SessionMode {
     /// Whether a model may start logins.
     pub(crate) logins: bool,
     /// Forwards prompts to connected clients instead of the terminal.
-    pub(crate) clients: Option<ClientQuestions>,
+    pub(crate) clients: Option<ClientPrompts>,
+}
+
+/// Forwards prompts and requests of servers to connected clients.
+#[derive(Clone)]
+pub(crate) struct ClientPrompts {
+    handler: Arc<dyn ClientHandler>,
+    approver: Arc<dyn Approver>,
+}
+
+impl ClientPrompts {
+    pub(crate) fn of<T: ClientHandler + Approver + Clone>(questions: &T) -> Self {
+        Self {
+            handler: Arc::new(questions.clone()),
+            approver: Arc::new(questions.clone()),
+        }
+    }
+}
+
+impl std::fmt::Debug for ClientPrompts {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("ClientPrompts")
+            .finish_non_exhaustive()
+    }
 }
 
 impl SessionMode {
@@ -130,7 +157,37 @@ pub(crate) fn run_in(
     let startup_failure = |error: std::io::Error| Failure::failed("could not start").because(error);
     let runtime = runtime().map_err(startup_failure)?;
     let interrupts = Interrupts::listen().map_err(startup_failure)?;
-    let outcome = runtime.block_on(async {
+    let whole: LocalBoxFuture<'_, Outcome> = Box::pin(async {
+        let (session, recorder) = CommandHost::open(mode, context, servers).await;
+        let outcome = work(&session, interrupts).await;
+        session.close(recorder).await;
+        outcome
+    });
+    // Boxed, so that the runtime's code is not compiled again for each command.
+    let outcome = runtime.block_on(whole);
+    runtime.shutdown_timeout(LAST_WORK);
+    outcome
+}
+
+/// Runs work with a host on the current runtime, and shuts the host down afterwards.
+#[cfg(unix)]
+pub(crate) async fn open_for(
+    mode: SessionMode,
+    context: &Context,
+    servers: &Servers,
+    work: impl AsyncFnOnce(&CommandHost<'_>),
+) {
+    let (session, recorder) = CommandHost::open(mode, context, servers).await;
+    work(&session).await;
+    session.close(recorder).await;
+}
+
+impl<'c> CommandHost<'c> {
+    async fn open(
+        mode: SessionMode,
+        context: &'c Context,
+        servers: &'c Servers,
+    ) -> (Self, Recorder) {
         let Stores {
             state,
             conversations,
@@ -143,13 +200,13 @@ pub(crate) fn run_in(
         let sampling = Arc::new(SamplingModel::default());
         let logins = mode.logins.then(|| servers.logins(context));
         let is_scripted = !mode.attended && mode.clients.is_none();
-        let session = CommandHost {
+        let session = Self {
             is_scripted,
             host: Host::with_options(HostOptions {
                 settings: HostSettings::from(&servers.config.settings),
                 gate: Arc::clone(&gate) as Arc<dyn Gate>,
                 handler: match mode.clients {
-                    Some(clients) => Arc::new(clients) as Arc<dyn ClientHandler>,
+                    Some(clients) => clients.handler,
                     None => handler(&mode, context, &sampling),
                 },
                 store: state,
@@ -159,24 +216,25 @@ pub(crate) fn run_in(
                 ..HostOptions::default()
             }),
             gate,
+            policy: mode.policy,
             store: conversations,
             sampling,
-            audit: audit.clone(),
+            audit,
             context,
             servers,
             withheld_reported: OnceCell::new(),
         };
-        let outcome = work(&session, interrupts).await;
-        // The output is complete. Servers exit by themselves; their supervisor ensures it.
-        session.host.leave().await;
-        audit.close().await;
-        outcome
-    });
-    runtime.shutdown_timeout(LAST_WORK);
-    outcome
-}
+        let recorder = Recorder::start(&session.host, Arc::clone(&session.store));
+        (session, recorder)
+    }
 
-impl CommandHost<'_> {
+    /// Ends the host. The output is complete: servers exit by themselves, and their supervisor ensures it.
+    async fn close(&self, recorder: Recorder) {
+        self.host.leave().await;
+        recorder.stop().await;
+        self.audit.close().await;
+    }
+
     /// Starts every server and waits until each is connected or has failed. Reports those that failed and those that
     /// cannot be started.
     pub(crate) async fn start(&self) {
@@ -216,9 +274,13 @@ impl CommandHost<'_> {
 
     /// Starts the servers matching `wanted` that are not running, waits until they have settled, and returns them.
     async fn bring_up(&self, wanted: impl Fn(&ServerName) -> bool) -> Vec<ServerName> {
+        // Includes servers that a chat is connecting in the background.
+        let is_starting = |state: &ServerState| {
+            state.is_not_started() || matches!(state, ServerState::Pending { .. })
+        };
         let statuses = self.host.statuses().into_iter();
         let starting: Vec<ServerName> = statuses
-            .filter(|status| status.state.is_not_started() && wanted(&status.name))
+            .filter(|status| is_starting(&status.state) && wanted(&status.name))
             .map(|status| status.name)
             .collect();
         if starting.is_empty() {
@@ -229,13 +291,6 @@ impl CommandHost<'_> {
         // The command continues now and ends before a retry could succeed.
         self.host.give_up().await;
         starting
-    }
-
-    /// Connects every server that is not connected and waits until each has settled. Prints nothing: failures are
-    /// reported on demand.
-    pub(crate) async fn start_all(&self) {
-        self.host.start_all().await;
-        self.host.settled().await;
     }
 
     /// Fails if this server cannot be used.
@@ -321,6 +376,10 @@ impl CommandHost<'_> {
 
     /// Warns about permission rules that match no tool. Needs every server to be connected.
     pub(crate) fn warn_of_idle_rules(&self) {
+        // A rule may be about a server that this command leaves out.
+        if self.servers.is_limited() {
+            return;
+        }
         let statuses = self.host.statuses();
         if !statuses.iter().all(|status| status.state.is_connected()) {
             return;
@@ -379,7 +438,8 @@ fn gate(
     mode: &SessionMode,
 ) -> Arc<PermissionGate> {
     let engine = engine(servers, context, mode.policy);
-    if servers.lacks_bash_sandbox() && mode.front_end != FRONT_END {
+    let has_commands = mode.front_end != FRONT_END && mode.policy != Policy::gateway();
+    if servers.lacks_bash_sandbox() && has_commands {
         context.printer.warning(
             "the agent's commands run without a sandbox, since this kernel does not support Landlock; commands that no rule allows require a prompt",
             Some("`bash_sandbox = \"off\"` in your user file accepts this"),
@@ -394,7 +454,7 @@ fn gate(
         .recording(audit)
         .in_session(format!("{}-{}", mode.front_end, std::process::id()));
     Arc::new(match &mode.clients {
-        Some(clients) => gate.asking(Arc::new(clients.clone())),
+        Some(clients) => gate.asking(Arc::clone(&clients.approver)),
         None if mode.attended => gate.asking(Arc::new(consent::Terminal::new(context))),
         None => gate,
     })

@@ -1,6 +1,7 @@
 //! Shows servers while they start: one live line each on a terminal, removed afterwards.
 
 use std::time::Duration;
+use switchboard_config::sort;
 
 use anstyle::Style;
 use switchboard::internal::catalog::text::neutralise;
@@ -61,7 +62,7 @@ fn lines(
     let width = statuses.iter().map(|status| name(status).width()).max();
     let width = width.unwrap_or_default();
     let mut sorted: Vec<&ServerStatus> = statuses.iter().collect();
-    sorted.sort_by_key(|status| status.state.is_settled());
+    sort::by_key(&mut sorted, |status| status.state.is_settled());
     let line = |status: &&ServerStatus| {
         let name = name(status);
         let gap = width.saturating_sub(name.width()) + 2;

@@ -13,7 +13,7 @@ use crate::printer::style;
 use crate::terminal::{self, fitted};
 
 /// The word for a server that can be started, in commands that start none.
-const READY: &str = "ready";
+pub(crate) const READY: &str = "ready";
 /// Columns left for a reason on the narrowest terminal.
 const MIN_REASON_WIDTH: usize = 30;
 
@@ -44,12 +44,17 @@ impl Shown {
     pub(crate) fn configured(server: &Server) -> Self {
         match ServerState::of_configured(server) {
             Some(state) => Self::of(&state),
-            None => Self {
-                word: READY,
-                style: style::GOOD,
-                reason: None,
-                remark: None,
-            },
+            None => Self::ready(),
+        }
+    }
+
+    /// A server that can be started.
+    pub(crate) fn ready() -> Self {
+        Self {
+            word: READY,
+            style: style::GOOD,
+            reason: None,
+            remark: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use switchboard_config::edit::{self, Edit, EditError, NewRule};
+use switchboard_config::edit::{self, Edit, EditError, EditErrorKind, NewRule};
 use switchboard_config::scope::Scope;
 use switchboard_config::text::visible;
 use switchboard_config::trust::Decisions;
@@ -46,18 +46,41 @@ pub(crate) fn add_rule(target: &Target, context: &Context, rule: &NewRule) -> Re
     }
     let locks = locks(&context.environment.state);
     Update::new(&target.path, &locks, Access::Private)
-        .run(|text| {
-            let text = text.unwrap_or_default();
-            edit::add_rule(text, target.format, rule)
-                .map(Some)
-                .map_err(|error| refused(target, &error))
-        })
+        .run(|text| with_rule(text.unwrap_or_default(), target, rule).map(Some))
         .map(drop)
         .map_err(failure)
 }
 
+/// Adds a permission rule to the text of a configuration file.
+pub(crate) fn with_rule(text: &str, target: &Target, rule: &NewRule) -> Result<String, Failure> {
+    edit::add_rule(text, target.format, rule).map_err(|error| refused(target, &error))
+}
+
 pub(crate) fn apply(text: &str, target: &Target, change: &Edit<'_>) -> Result<String, Failure> {
     edit::apply(text, target.format, change).map_err(|error| refused(target, &error))
+}
+
+/// Renames a key in the text of a configuration file.
+pub(crate) fn rename(
+    text: &str,
+    target: &Target,
+    path: &[&str],
+    name: &str,
+) -> Result<String, Failure> {
+    edit::rename(text, target.format, path, name).map_err(|error| refused(target, &error))
+}
+
+/// Removes the rules of a pattern from the text of a configuration file; `None` if it has none.
+pub(crate) fn remove_rule(
+    text: &str,
+    target: &Target,
+    tool: &str,
+) -> Result<Option<String>, Failure> {
+    match edit::remove_rule(text, target.format, tool) {
+        Ok(changed) => Ok(Some(changed)),
+        Err(error) if error.kind == EditErrorKind::NotFound => Ok(None),
+        Err(error) => Err(refused(target, &error)),
+    }
 }
 
 fn refused(target: &Target, error: &EditError) -> Failure {

@@ -1,12 +1,17 @@
 //! Terminal access: its size, single-key prompts, and echo.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
+
+use anstream::adapter::strip_str;
 
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+#[cfg(unix)]
+use crate::screen;
 use tokio::time::timeout;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -43,6 +48,35 @@ pub(crate) struct Size {
     pub(crate) rows: usize,
 }
 
+/// A size in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pixels {
+    pub(crate) width: usize,
+    pub(crate) height: usize,
+}
+
+/// Assumed size of a character of a terminal that does not report it.
+const CELL: Pixels = Pixels {
+    width: 10,
+    height: 20,
+};
+
+/// The size in pixels of this many rows of the terminal on standard error, in its full width.
+pub(crate) fn pixels_of(rows: usize) -> Pixels {
+    let cell = platform::cell(&io::stderr()).unwrap_or(CELL);
+    let columns = error_size().map_or(80, |size| size.columns);
+    Pixels {
+        width: columns.saturating_sub(1) * cell.width,
+        height: rows * cell.height,
+    }
+}
+
+/// Reads the next byte of the terminal; `None` if none arrives in time.
+#[cfg(unix)]
+pub(crate) fn byte_within(wait: Duration) -> io::Result<Option<u8>> {
+    platform::byte_within(wait)
+}
+
 /// Columns of standard output; `None` if it is not a terminal.
 pub(crate) fn width() -> Option<usize> {
     platform::size(&io::stdout()).map(|size| size.columns)
@@ -71,6 +105,29 @@ pub(crate) fn fitted(text: &str, width: usize) -> Cow<'_, str> {
     Cow::Owned(cut)
 }
 
+/// Breaks lines that are wider than the terminal between words; the rest is indented below them. Styles are kept.
+pub(crate) fn wrapped(text: &str, columns: usize) -> String {
+    let width = |text: &str| strip_str(text).to_string().width();
+    let mut wrapped = String::new();
+    for line in text.split_inclusive('\n') {
+        let indent = line.len() - line.trim_start_matches(' ').len() + 2;
+        let mut used = 0;
+        for (place, word) in line.split(' ').enumerate() {
+            let needed = width(word.trim_end());
+            if place > 0 && used + 1 + needed > columns && used > indent {
+                let _ = write!(wrapped, "\n{:indent$}", "");
+                used = indent;
+            } else if place > 0 {
+                wrapped.push(' ');
+                used += 1;
+            }
+            wrapped.push_str(word);
+            used += needed;
+        }
+    }
+    wrapped
+}
+
 /// Reads one key; `None` at the end of the input.
 pub(crate) fn key() -> io::Result<Option<char>> {
     let _mode = platform::Mode::keys()?;
@@ -97,6 +154,13 @@ pub(crate) struct Keyboard {
 pub(crate) enum Key {
     Character(char),
     Enter,
+    Tab,
+    Up,
+    Down,
+    Left,
+    Right,
+    PageUp,
+    PageDown,
     Backspace,
     /// Ctrl-U.
     EraseLine,
@@ -105,6 +169,8 @@ pub(crate) enum Key {
     Escape,
     /// Ctrl-D, or the end of the input.
     End,
+    /// The size of the terminal has changed.
+    Resized,
     /// Any key without a meaning here.
     Other,
 }
@@ -130,6 +196,7 @@ impl Keyboard {
             b'\r' | b'\n' => Key::Enter,
             0x04 => Key::End,
             0x08 | 0x7f => Key::Backspace,
+            b'\t' => Key::Tab,
             0x15 => Key::EraseLine,
             0x17 => Key::EraseWord,
             0x1b => self.escape().await?,
@@ -147,8 +214,11 @@ impl Keyboard {
         match next? {
             Some(b'[' | b'O') => {
                 while let Ok(more) = timeout(ESCAPE_PATIENCE, self.byte()).await {
-                    if more?.is_none_or(|byte| (0x40..0x7f).contains(&byte)) {
-                        break;
+                    match more? {
+                        Some(b'A') => return Ok(Key::Up),
+                        Some(b'B') => return Ok(Key::Down),
+                        Some(byte) if !(0x40..0x7f).contains(&byte) => {}
+                        _ => break,
                     }
                 }
                 Ok(Key::Other)
@@ -192,6 +262,22 @@ pub(crate) fn restore() {
     platform::restore();
 }
 
+/// Holds the mode of a chat until dropped: keys arrive one by one and are not echoed. Ctrl-C still sends a signal.
+pub(crate) fn raw() -> io::Result<impl Sized> {
+    platform::Raw::new()
+}
+
+/// Stops the process, as Ctrl-Z does, and goes on when it is continued.
+#[cfg(unix)]
+pub(crate) fn stop_process() {
+    screen::suspend();
+    platform::stop();
+    screen::resume();
+}
+
+#[cfg(not(unix))]
+pub(crate) fn stop_process() {}
+
 /// Discards keys pressed before a question was shown: they were meant for something else.
 pub(crate) fn discard_keys() {
     platform::discard_keys();
@@ -205,10 +291,13 @@ mod platform {
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+    use rustix::termios::{
+        LocalModes, OptionalActions, OutputModes, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+    };
+    use std::time::Duration;
     use tokio::sync::oneshot;
 
-    use super::Size;
+    use super::{Pixels, Size};
 
     /// Returns `None` if the terminal reports a size of 0.
     pub(super) fn size(stream: &impl AsFd) -> Option<Size> {
@@ -217,6 +306,30 @@ mod platform {
             columns: size.ws_col.into(),
             rows: size.ws_row.into(),
         })
+    }
+
+    /// Size of a character; `None` if the terminal does not report it.
+    pub(super) fn cell(stream: &impl AsFd) -> Option<Pixels> {
+        let size = rustix::termios::tcgetwinsize(stream).ok()?;
+        let cell = Pixels {
+            width: usize::from(size.ws_xpixel.checked_div(size.ws_col)?),
+            height: usize::from(size.ws_ypixel.checked_div(size.ws_row)?),
+        };
+        (cell.width > 0 && cell.height > 0).then_some(cell)
+    }
+
+    pub(super) fn byte_within(wait: Duration) -> io::Result<Option<u8>> {
+        let terminal = io::stdin();
+        let wait = Timespec::try_from(wait).map_err(io::Error::other)?;
+        let mut polled = [PollFd::new(&terminal, PollFlags::IN)];
+        let count = rustix::io::retry_on_intr(|| poll(&mut polled, Some(&wait)))?;
+        if count == 0 {
+            return Ok(None);
+        }
+        // At the end of the input the caller must not wait for more.
+        next_byte(&terminal)?
+            .map(Some)
+            .ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
     pub(super) fn discard_keys() {
@@ -333,6 +446,46 @@ mod platform {
         }
     }
 
+    /// The mode of a chat.
+    pub(super) struct Raw;
+
+    impl Raw {
+        pub(super) fn new() -> io::Result<Self> {
+            crossterm::terminal::enable_raw_mode()?;
+            let mut modes = tcgetattr(io::stdin())?;
+            // The kernel turns line feeds into line breaks, and Ctrl-C into a signal that works even if this program
+            // hangs. Ctrl-Z and Ctrl-\ are keys: the mode must be restored before the process stops.
+            modes.output_modes |= OutputModes::OPOST | OutputModes::ONLCR;
+            // With Ctrl-C, the kernel would discard output that the terminal has not read yet, and the screen would be
+            // wrong from then on.
+            modes.local_modes |= LocalModes::ISIG | LocalModes::NOFLSH;
+            for key in [SpecialCodeIndex::VSUSP, SpecialCodeIndex::VQUIT] {
+                modes.special_codes[key] = DISABLED;
+            }
+            tcsetattr(io::stdin(), OptionalActions::Now, &modes)?;
+            Ok(Self)
+        }
+    }
+
+    impl Drop for Raw {
+        fn drop(&mut self) {
+            let _ = crossterm::terminal::disable_raw_mode();
+        }
+    }
+
+    pub(super) fn stop() {
+        let during = tcgetattr(io::stdin());
+        restore();
+        let process = rustix::process::getpid();
+        let _ = rustix::process::kill_process(process, rustix::process::Signal::TSTP);
+        if let Ok(during) = during {
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &during);
+        }
+    }
+
+    /// A special character with this value is never recognized.
+    const DISABLED: u8 = 0;
+
     static SAVED: OnceLock<Termios> = OnceLock::new();
 
     pub(super) fn save() {
@@ -393,7 +546,27 @@ mod platform {
         None
     }
 
+    pub(super) fn cell<S>(_: &S) -> Option<super::Pixels> {
+        None
+    }
+
     pub(super) fn discard_keys() {}
+
+    /// The mode of a chat.
+    pub(super) struct Raw;
+
+    impl Raw {
+        pub(super) fn new() -> io::Result<Self> {
+            crossterm::terminal::enable_raw_mode()?;
+            Ok(Self)
+        }
+    }
+
+    impl Drop for Raw {
+        fn drop(&mut self) {
+            let _ = crossterm::terminal::disable_raw_mode();
+        }
+    }
 
     pub(super) fn save() {}
 
@@ -441,7 +614,18 @@ mod platform {
 
 #[cfg(test)]
 mod tests {
-    use super::fitted;
+    use super::{fitted, wrapped};
+
+    #[test]
+    fn long_lines_are_broken_between_words_and_indented() {
+        let text = "  \u{1b}[36mremedy:\u{1b}[0m install it, or name it\nshort\n";
+        let expected = "  \u{1b}[36mremedy:\u{1b}[0m install\n    it, or name it\nshort\n";
+        assert_eq!(wrapped(text, 20), expected);
+        assert_eq!(wrapped(text, 80), text);
+        // A word that does not fit stays whole, on a line of its own.
+        let path = "a /a/long/path/without/blanks b\n";
+        assert_eq!(wrapped(path, 10), "a /a/long/path/without/blanks\n  b\n");
+    }
 
     #[test]
     fn text_is_cut_to_columns() {

@@ -1,4 +1,4 @@
-//! Moments as people and scripts write them, in UTC.
+//! Moments: in local time for people, in UTC for scripts.
 
 use std::time::Duration;
 
@@ -7,14 +7,28 @@ use jiff::tz::TimeZone;
 use jiff::{Span, SpanRelativeTo};
 use switchboard_store::Timestamp;
 
-/// A moment for people: `2026-11-16 01:32:04`.
+use crate::environment;
+
+/// A moment for people, in local time: `2026-11-16 01:32:04`.
 pub(crate) fn shown(at: Timestamp) -> String {
-    moment(at).strftime("%Y-%m-%d %H:%M:%S").to_string()
+    shown_in(at, environment::time_zone())
+}
+
+fn shown_in(at: Timestamp, zone: TimeZone) -> String {
+    let local = moment(at).to_zoned(zone);
+    local.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// A moment for scripts: `2026-11-16T01:32:04.125Z`.
 pub(crate) fn exact(at: Timestamp) -> String {
     format!("{:.3}", moment(at))
+}
+
+/// Now, for names of files: `20261116T013204Z`.
+pub(crate) fn compact_now() -> String {
+    jiff::Timestamp::now()
+        .strftime("%Y%m%dT%H%M%SZ")
+        .to_string()
 }
 
 /// The closest moment of the years from -9999 to 9999.
@@ -26,12 +40,17 @@ fn moment(at: Timestamp) -> jiff::Timestamp {
     jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or(limit)
 }
 
-/// A day, or a moment in the form of [`exact`], with or without seconds, parts of a second and a zone; UTC without one.
+/// A day, or a moment in the form of [`shown`] or [`exact`], with or without seconds, parts of a second and a zone;
+/// local time without one.
 pub(crate) fn parse(text: &str) -> Option<Timestamp> {
+    parse_in(text, environment::time_zone())
+}
+
+fn parse_in(text: &str, zone: TimeZone) -> Option<Timestamp> {
     let moment = text.parse().ok().or_else(|| {
         // This also parses text with the name of a zone, and would ignore it.
         let local: DateTime = text.parse().ok().filter(|_| !text.contains('['))?;
-        Some(local.to_zoned(TimeZone::UTC).ok()?.timestamp())
+        Some(local.to_zoned(zone).ok()?.timestamp())
     });
     moment.map(|at: jiff::Timestamp| Timestamp::from_millis(at.as_millisecond()))
 }
@@ -50,7 +69,7 @@ mod tests {
     #[test]
     fn moments_are_read_as_they_are_written() {
         let check = |text: &str, expected: Option<i64>| {
-            let found = parse(text).map(Timestamp::as_millis);
+            let found = parse_in(text, TimeZone::UTC).map(Timestamp::as_millis);
             assert_eq!(found, expected, "{text}");
         };
         check("1970-01-01", Some(0));
@@ -87,7 +106,16 @@ mod tests {
         check(-1, "1969-12-31T23:59:59.999Z");
         check(i64::MAX, "9999-12-30T22:00:00.999Z");
         let at = Timestamp::from_millis(1_794_792_724_125);
-        assert_eq!(shown(at), "2026-11-16 01:32:04");
+        assert_eq!(shown_in(at, TimeZone::UTC), "2026-11-16 01:32:04");
+    }
+
+    #[test]
+    fn people_read_and_write_local_time() {
+        let zone = TimeZone::fixed(jiff::tz::offset(2));
+        let at = Timestamp::from_millis(1_794_792_724_000);
+        assert_eq!(shown_in(at, zone.clone()), "2026-11-16 03:32:04");
+        assert_eq!(parse_in("2026-11-16 03:32:04", zone.clone()), Some(at));
+        assert_eq!(parse_in("2026-11-16T01:32:04Z", zone), Some(at));
     }
 
     #[test]

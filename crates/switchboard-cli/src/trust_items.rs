@@ -1,6 +1,7 @@
 //! Lists the items of a project's files that need the user's trust, with their trust status.
 
 use std::collections::HashSet;
+use switchboard_config::sort;
 
 use switchboard_config::resolve::{Config, ShadowReason, Status};
 use switchboard_config::source::Origin;
@@ -78,7 +79,7 @@ pub(crate) fn all(context: &Context, decisions: &Decisions) -> Vec<TrustItem> {
             });
         }
     }
-    servers.sort_by(|one, other| one.subject.cmp(&other.subject));
+    sort::by(&mut servers, |one, other| one.subject.cmp(&other.subject));
     let sections = undecided
         .questions
         .iter()
@@ -129,6 +130,6 @@ fn server_questions(config: &Config) -> Vec<(&Question, &Origin)> {
             .position(|looked| looked.path == origin.path())
     };
     let mut questions: Vec<_> = standing.chain(lost).collect();
-    questions.sort_by_key(|(_, origin)| precedence(origin));
+    sort::by_key(&mut questions, |(_, origin)| precedence(origin));
     questions
 }

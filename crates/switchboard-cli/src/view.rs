@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use switchboard_config::sort;
 
 use serde_json::{Map, Number, Value as Json, json};
 use switchboard_config::entry::{OAuthEntry, ServerEntry, Transport};
@@ -144,7 +145,7 @@ pub(crate) fn stated<'s>(
     node: &'s Node<'s>,
 ) -> impl Iterator<Item = (&'static str, &'s Node<'s>, Origin)> {
     let mut fields: Vec<_> = server.fields().collect();
-    fields.sort_by_key(|(field, _)| *field);
+    sort::by_key(&mut fields, |(field, _)| *field);
     fields.dedup_by_key(|(field, _)| *field);
     fields.into_iter().filter_map(move |(field, origin)| {
         node.get(field.name())
@@ -190,7 +191,7 @@ impl<'c> Shadows<'c> {
             .iter()
             .filter(|(name, _)| !self.servers.contains(*name));
         let mut indirect: Vec<_> = hidden.flat_map(|(_, lost)| lost.iter().copied()).collect();
-        indirect.sort_by(|one, other| one.name.cmp(&other.name));
+        sort::by(&mut indirect, |one, other| one.name.cmp(&other.name));
         indirect
     }
 }

@@ -14,10 +14,12 @@
 //! | [`policy`], [`shell`] | server lists, permission rules and hooks as written; command lines in rules |
 //! | [`trust`] | approvals of files that a repository can contain |
 //! | [`edit`], [`mod@write`] | edits that change nothing else; atomic, locked writes |
-//! | [`foreign`] | import from and export to other tools' files |
+//! | [`foreign`], [`clients`] | import from and export to other tools' files; connecting those tools to Switchboard |
+//! | [`own_program`] | Switchboard itself as a server: recognized and refused |
 //! | [`diagnostic`] | problems, with location and hint |
 //! | [`secret`], [`mask`], [`redact`], [`text`], [`confusable`], [`words`] | masking, sanitizing, names that look alike |
 
+pub mod clients;
 pub mod confusable;
 pub mod diagnostic;
 pub mod document;
@@ -28,6 +30,7 @@ pub mod files;
 pub mod foreign;
 pub mod format;
 pub mod mask;
+pub mod own_program;
 pub mod policy;
 pub mod redact;
 pub mod reference;
@@ -37,6 +40,7 @@ pub mod scope;
 pub mod secret;
 pub mod settings;
 pub mod shell;
+pub mod sort;
 pub mod source;
 pub mod text;
 pub mod tree;

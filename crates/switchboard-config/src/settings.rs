@@ -1,5 +1,6 @@
 //! Scalar settings: the `[settings]` tables, merged by key, each value with its origin.
 
+use crate::sort;
 use std::fmt;
 use std::time::Duration;
 
@@ -270,7 +271,7 @@ impl Default for Settings {
     /// The built-in defaults.
     fn default() -> Self {
         let mut defaults = defaults();
-        defaults.sort_by_key(|(setting, ..)| *setting as usize);
+        sort::by_key(&mut defaults, |(setting, ..)| *setting as usize);
         let effective = defaults.into_iter().map(|(_, value, _)| Effective {
             value,
             origin: SettingOrigin::Default,

@@ -17,6 +17,7 @@ mod platform;
 
 mod new_file;
 
+use std::convert::Infallible;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -90,6 +91,28 @@ impl<'a> Update<'a> {
         change: impl FnOnce(Option<&str>) -> Result<Option<String>, E>,
     ) -> Result<Outcome, WriteError<E>> {
         self.attempt(change).map_err(|kind| WriteError {
+            path: self.path.to_owned(),
+            kind,
+        })
+    }
+
+    /// Deletes the file if it still has this text.
+    pub fn remove(&self, expected: &str) -> Result<(), WriteError<Infallible>> {
+        let attempt = || {
+            let target = follow_links(self.path)?;
+            let _lock = self.lock(&target)?;
+            if read(&target)?.as_deref() != Some(expected) {
+                return Err(WriteErrorKind::Changed);
+            }
+            let folder = folder_of(&target);
+            let failed = |source: io::Error| WriteErrorKind::Write {
+                folder: folder.to_owned(),
+                source,
+            };
+            fs::remove_file(&target).map_err(failed)?;
+            platform::sync_folder(folder).map_err(failed)
+        };
+        attempt().map_err(|kind| WriteError {
             path: self.path.to_owned(),
             kind,
         })
@@ -272,6 +295,12 @@ pub enum WriteErrorKind<E: Error + 'static> {
         /// I/O error.
         source: io::Error,
     },
+}
+
+/// The file that an update of this path writes: symlinks are resolved, also those to a file that does not exist. `None`
+/// for a loop of symlinks.
+pub fn real_path(path: &Path) -> Option<PathBuf> {
+    follow_links::<Infallible>(path).ok()
 }
 
 /// Resolves symlinks, also of a file that does not exist, to one canonical name.

@@ -135,11 +135,19 @@ impl fmt::Debug for ServiceHandler {
 
 impl Handler for ServiceHandler {
     fn open(&self, _client: &Client, sink: Arc<dyn Sink>) -> Box<dyn Exchange> {
-        Box::new(ServiceExchange {
-            conversation: Conversation::new(Arc::clone(&self.service), sink),
-            service: Arc::clone(&self.service),
-        })
+        service_exchange(Arc::clone(&self.service), sink)
     }
+}
+
+/// An exchange with a client that has a service of its own.
+pub(crate) fn service_exchange(
+    service: Arc<dyn Service>,
+    sink: Arc<dyn Sink>,
+) -> Box<dyn Exchange> {
+    Box::new(ServiceExchange {
+        conversation: Conversation::new(Arc::clone(&service), sink),
+        service,
+    })
 }
 
 struct ServiceExchange {

@@ -9,13 +9,18 @@
 //! | [`Handler`], [`ServiceHandler`] | the interface behind a front end, and its implementation for a `Service` |
 //! | [`stdio`] | one client over a pair of byte streams |
 //! | [`http`] | many clients over Streamable HTTP: sessions of the stateful era, single requests of the stateless one |
+//! | `local` | clients of the same user over a unix-domain socket, after a line of greeting |
 //! | [`agent`] | the agent as a `Service` |
+//! | [`gateway`] | all servers of a host behind one MCP server |
 //!
 //! A client that reads slowly costs bounded memory. No task outlives the future or the handle it belongs to.
 
 pub mod agent;
+pub mod gateway;
 mod handler;
 pub mod http;
+#[cfg(unix)]
+pub mod local;
 pub mod stdio;
 
 mod backlog;

@@ -3,6 +3,8 @@
 //! Reads resolved entries: connector, deadlines, tools. The configuration has already decided whether a server may run
 //! at all (trust, lists, errors). Nothing is started here.
 
+mod itself;
+
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::Read as _;
@@ -38,6 +40,8 @@ use crate::transport::stdio::{Grace, StdioConnector, StdioLimits, SupervisorComm
 use crate::transport::websocket::WebSocketConnector;
 use crate::transport::{Connector, TransportError};
 
+pub(crate) use itself::own_gateway;
+
 /// The context for converting entries to servers.
 pub struct Connectors {
     /// The environment of the host.
@@ -65,6 +69,11 @@ pub enum ConnectorError {
     /// It has neither a command nor a URL.
     #[error("the entry has neither a command nor a url")]
     NoEndpoint,
+    /// It starts this program as a bridge or a gateway to the servers that it would be one of.
+    #[error(
+        "it starts Switchboard itself (`switchboard {0}`), which would connect to itself without end"
+    )]
+    Itself(&'static str),
     /// A variable it needs is not set.
     #[error("the variable {0} is not set")]
     MissingVariable(String),
@@ -216,6 +225,9 @@ impl Connectors {
         settings: &Settings,
     ) -> Result<StdioConnector, ConnectorError> {
         let command = entry.command.as_ref().ok_or(ConnectorError::NoEndpoint)?;
+        if let Some(own) = own_gateway(entry) {
+            return Err(ConnectorError::Itself(own.name()));
+        }
         let cwd = self.cwd(entry);
         Ok(StdioConnector {
             program: command.into(),

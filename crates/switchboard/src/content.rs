@@ -7,11 +7,13 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use switchboard_protocol::Method;
 use switchboard_protocol::types::completion::CompleteRequestParams;
+use switchboard_protocol::types::method::{GetPrompt, Request as _};
 use switchboard_protocol::types::prompt::GetPromptRequestParams;
 use switchboard_protocol::types::resource::ReadResourceRequestParams;
 use switchboard_protocol::types::wire;
 use tokio::sync::oneshot;
 
+use crate::caller::Caller;
 use crate::catalog::{SetAside, SetAsideReason};
 use crate::host::{Host, RECONNECT_PATIENCE, ServerError};
 use crate::json::SharedJson;
@@ -91,6 +93,12 @@ impl Host {
                 live.lists.set_compared(kind, &pages, revision, &admitted);
                 admitted
             }
+            None if kind == ListKind::Resources => {
+                self.memory()
+                    .remember_resources(live.spec.key, &pages)
+                    .await;
+                pages
+            }
             _ => pages,
         }
     }
@@ -102,7 +110,7 @@ impl Host {
         uri: &str,
     ) -> Result<SharedJson, ContentError> {
         let params = ReadResourceRequestParams::new(uri.into());
-        self.read(server, Method::ResourcesRead, wire::encode(&params))
+        self.read(server, Method::ResourcesRead, wire::encode(&params), None)
             .await
     }
 
@@ -112,23 +120,47 @@ impl Host {
         server: &ServerName,
         params: &GetPromptRequestParams<'_>,
     ) -> Result<SharedJson, ContentError> {
-        if self.connected(server).await?.spec.rules.pins() {
-            // The list is cached while it is fresh, so this costs one request at most.
-            let listed = self.list(server, ListKind::Prompts).await?;
-            let mut withheld = listed.withheld.iter();
-            let is_meant = |aside: &&SetAside| {
-                aside.name.as_deref() == Some(&*params.name)
-                    && aside.reason != SetAsideReason::Duplicate
-            };
-            if let Some(aside) = withheld.find(is_meant) {
-                return Err(ContentError::SetAside {
-                    server: server.clone(),
-                    aside: Box::new(aside.clone()),
-                });
-            }
-        }
-        self.read(server, Method::PromptsGet, wire::encode(params))
+        self.check_prompt(server, &params.name).await?;
+        self.read(server, Method::PromptsGet, wire::encode(params), None)
             .await
+    }
+
+    /// Fails for a prompt that differs from its pin.
+    async fn check_prompt(&self, server: &ServerName, name: &str) -> Result<(), ContentError> {
+        if !self.connected(server).await?.spec.rules.pins() {
+            return Ok(());
+        }
+        // The list is cached while it is fresh, so this costs one request at most.
+        let listed = self.list(server, ListKind::Prompts).await?;
+        let mut withheld = listed.withheld.iter();
+        let is_meant = |aside: &&SetAside| {
+            aside.name.as_deref() == Some(name) && aside.reason != SetAsideReason::Duplicate
+        };
+        match withheld.find(is_meant) {
+            Some(aside) => Err(ContentError::SetAside {
+                server: server.clone(),
+                aside: Box::new(aside.clone()),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Passes a request of a client on to a server: `resources/read`, `prompts/get` or `completion/complete`, with the
+    /// params as the server expects them. Returns the result as the server sent it.
+    #[doc(hidden)]
+    pub async fn forward(
+        &self,
+        server: &ServerName,
+        method: Method,
+        params: String,
+        caller: Arc<Caller>,
+    ) -> Result<SharedJson, ContentError> {
+        if method == Method::PromptsGet {
+            let name = GetPrompt::decode_params(switchboard_protocol::trusted(&params))
+                .map(|params| params.name.into_owned());
+            self.check_prompt(server, &name.unwrap_or_default()).await?;
+        }
+        self.read(server, method, params, Some(caller)).await
     }
 
     /// Requests completions of an argument. Returns the `CompleteResult` as the server sent it.
@@ -137,7 +169,7 @@ impl Host {
         server: &ServerName,
         params: &CompleteRequestParams<'_>,
     ) -> Result<SharedJson, ContentError> {
-        self.read(server, Method::Complete, wire::encode(params))
+        self.read(server, Method::Complete, wire::encode(params), None)
             .await
     }
 
@@ -170,6 +202,7 @@ impl Host {
         server: &ServerName,
         method: Method,
         params: String,
+        caller: Option<Arc<Caller>>,
     ) -> Result<SharedJson, ContentError> {
         let failed = |error| ContentError::Request {
             server: server.clone(),
@@ -180,7 +213,7 @@ impl Host {
             .map_err(|error| failed(RequestError::Unwritable(error.to_string())))?;
         let live = self.connected(server).await?;
         let once = async |live: &Live| {
-            let options = RequestOptions::within(live.spec.tool_timeout);
+            let options = RequestOptions::within(live.spec.tool_timeout).for_caller(caller.clone());
             live.peer.request(method, Some(&params), &options).await
         };
         let error = match once(&live).await {

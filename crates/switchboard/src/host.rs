@@ -9,6 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use serde_json::value::to_raw_value;
+use switchboard_protocol::types::capabilities::ServerCapabilities;
+use switchboard_protocol::types::lifecycle::Implementation;
 use switchboard_store::StoreError;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::timeout;
@@ -522,6 +524,20 @@ impl Host {
             Some(live) => live.peer.cancellations_told(within).await,
             None => Err("the connection is lost".to_owned()),
         }
+    }
+
+    /// Name and version that a connected server reported.
+    #[doc(hidden)]
+    pub fn identity(&self, name: &ServerName) -> Option<Implementation<'static>> {
+        let view = self.view();
+        view.live.get(name)?.peer.facts().implementation.clone()
+    }
+
+    /// The capabilities that a connected server declared.
+    #[doc(hidden)]
+    pub fn capabilities(&self, name: &ServerName) -> Option<ServerCapabilities<'static>> {
+        let view = self.view();
+        view.live.get(name)?.peer.facts().capabilities.clone()
     }
 
     /// The interval of progress events for long calls.

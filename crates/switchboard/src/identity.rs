@@ -43,7 +43,7 @@ impl ServerIdentity {
     }
 
     /// The key of its records in a store.
-    pub(crate) fn to_hex(self) -> String {
+    pub fn to_hex(self) -> String {
         self.0.to_hex()
     }
 }
@@ -120,7 +120,7 @@ impl ConnectionKey {
     }
 
     /// The key of its records in a store.
-    pub(crate) fn to_hex(self) -> String {
+    pub fn to_hex(self) -> String {
         self.0.to_hex()
     }
 }

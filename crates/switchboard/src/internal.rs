@@ -59,6 +59,9 @@ pub mod call {
         pub use crate::call::spill::{SpillFolder, SpillLimits};
     }
 }
+pub mod caller {
+    pub use crate::caller::{AskedBy, Caller, asked_by};
+}
 pub mod catalog {
     pub use crate::catalog::persist::ServerCatalog;
     pub use crate::catalog::rules::ToolRules;
@@ -117,6 +120,7 @@ pub mod permissions {
     pub use crate::permissions::NameGlob;
     pub use crate::permissions::explain::{Explanation, Loss};
     pub use crate::permissions::gate::Wanted;
+    pub use crate::permissions::grants::GrantSummary;
     pub mod consent {
         pub use crate::permissions::consent::sanitized;
     }
@@ -131,11 +135,14 @@ pub mod pins {
 }
 pub mod places {
     pub use crate::places::{
-        LOGINS_FOLDER, MANAGED_FILE, Managed, Places, PlacesError, SPILL_FOLDER, STORE_FILE,
+        LOCK_FOLDER, LOGINS_FOLDER, MANAGED_FILE, Managed, Places, PlacesError, SPILL_FOLDER,
+        STORE_FILE,
     };
 }
 pub mod remembered {
-    pub use crate::remembered::{Outline, Remembered, catalog, lists, logged_in};
+    pub use crate::remembered::{
+        LastKnown, Outline, Remembered, catalog, last_known, lists, logged_in, resources,
+    };
 }
 pub mod roots {
     pub use crate::roots::Roots;

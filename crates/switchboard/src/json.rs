@@ -56,6 +56,14 @@ impl SharedJson {
     }
 }
 
+impl SharedJson {
+    /// Wraps text that is known to be one JSON value.
+    #[doc(hidden)]
+    pub fn trusted(text: String) -> Self {
+        Self(Bytes::from(text))
+    }
+}
+
 impl From<Box<RawValue>> for SharedJson {
     fn from(value: Box<RawValue>) -> Self {
         Self(Bytes::from(Box::<str>::from(value).into_boxed_bytes()))

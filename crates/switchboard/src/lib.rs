@@ -143,6 +143,7 @@ mod alarm;
 mod audit;
 mod auth;
 mod call;
+mod caller;
 pub mod catalog;
 mod configured;
 mod connectors;

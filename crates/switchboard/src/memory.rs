@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use switchboard_protocol::Revision as ProtocolRevision;
 use switchboard_store::{
     Clock as _, Expected, Key, Revision, Space, Store, StoreError, SystemClock, Write,
@@ -21,10 +23,28 @@ use crate::spec::{ConnectionKey, ServerIdentity, ServerSpec};
 #[derive(Debug, Clone)]
 pub(crate) struct Memory(Arc<dyn Store>);
 
-const ERAS: Space = Space::new("eras");
+pub(crate) const ERAS: Space = Space::new("eras");
 /// Cached lists.
 pub(crate) const CATALOGS: Space = Space::new("catalogs");
-const NEEDS_AUTH: Space = Space::new("needs-auth");
+pub(crate) const NEEDS_AUTH: Space = Space::new("needs-auth");
+
+/// The first resources of servers.
+pub(crate) const RESOURCES: Space = Space::new("resources");
+/// Most cached resources of a server.
+const MAX_CACHED_RESOURCES: usize = 500;
+/// Maximum size of the cached resources of a server.
+const MAX_CACHED_RESOURCE_BYTES: usize = 256 * 1024;
+
+#[derive(Deserialize)]
+struct ResourcePage<'p> {
+    #[serde(borrow)]
+    resources: Vec<&'p RawValue>,
+}
+
+/// The key of a server's cached resources.
+pub(crate) fn resources_key(key: ConnectionKey) -> Option<Key> {
+    Key::new(key.to_hex()).ok()
+}
 
 impl Memory {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
@@ -71,6 +91,31 @@ impl Memory {
 
     pub(crate) async fn remember_catalog(&self, key: ConnectionKey, catalog: Bytes) {
         self.put(CATALOGS, key, Write::new(catalog)).await;
+    }
+
+    /// Caches the first resources of a server. Nothing relies on them: they complete what a user types.
+    pub(crate) async fn remember_resources(&self, key: ConnectionKey, pages: &Pages) {
+        let Some(key) = resources_key(key) else {
+            return;
+        };
+        let items = pages.pages.iter().filter_map(|page| {
+            let page: ResourcePage<'_> = serde_json::from_str(page.as_str()).ok()?;
+            Some(page.resources)
+        });
+        let items: Vec<&RawValue> = items.flatten().take(MAX_CACHED_RESOURCES).collect();
+        let size: usize = items.iter().map(|item| item.get().len()).sum();
+        if size > MAX_CACHED_RESOURCE_BYTES {
+            return;
+        }
+        let record = serde_json::to_vec(&items).unwrap_or_default();
+        // A list that is fresh is compared on every use: write only what is new.
+        let known = self.0.get(RESOURCES, &key).await;
+        if matches!(known, Ok(Some(known)) if known.value == record) {
+            return;
+        }
+        if let Err(error) = self.0.put(RESOURCES, &key, Write::new(record)).await {
+            tracing::warn!(%error, "failed to write a cache record");
+        }
     }
 
     /// Compares a server's lists with its pins, and pins new definitions.

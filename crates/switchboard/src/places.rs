@@ -17,6 +17,8 @@ pub const MANAGED_FILE: &str = "SWITCHBOARD_MANAGED_FILE";
 pub const STORE_FILE: &str = "switchboard.db";
 /// The folder for output too large for a model, in the state folder.
 pub const SPILL_FOLDER: &str = "output";
+/// The folder for the locks of agent sessions in use, in the state folder.
+pub const LOCK_FOLDER: &str = "sessions";
 /// The folder for logins, in the state folder.
 pub const LOGINS_FOLDER: &str = "logins";
 

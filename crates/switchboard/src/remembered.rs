@@ -10,13 +10,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use switchboard_config::resolve::Server;
 use switchboard_config::settings::Settings;
-use switchboard_store::{Key, Record, Space, Store};
+use switchboard_protocol::Revision;
+use switchboard_store::{Key, Record, Space, Store, Timestamp};
 
 use crate::catalog::impersonation::KnownServers;
 use crate::catalog::{
     Catalog, ListLimits, Provenance, Reach, ServerCatalog, ServerTools, ToolRules,
 };
-use crate::memory::{CATALOGS, Memory};
+use crate::memory::{CATALOGS, ERAS, Memory, NEEDS_AUTH, RESOURCES, resources_key};
 use crate::names::ServerName;
 use crate::pins::{self, ContentKind, Listing, PINS};
 use crate::spec::{ConnectionKey, ServerIdentity, ServerSpec};
@@ -116,6 +117,11 @@ impl Remembered {
         all
     }
 
+    /// The cached prompts, as a JSON array, whether or not they match their pins.
+    pub fn prompts(&self) -> Option<&Bytes> {
+        self.contents.get(&ContentKind::Prompt)?.0.as_ref()
+    }
+
     /// The tools offered by the server's rules, without checking pins.
     pub(crate) fn tools(&self, outline: &Outline) -> ServerTools {
         self.tools_by(&outline.name, &outline.rules)
@@ -166,6 +172,55 @@ pub fn lists<E>(
     let lists = read(CATALOGS, &list_keys(outlines))?;
     let pins = read(PINS, &pin_keys(outlines))?;
     Ok(Remembered::of_records(lists, pins))
+}
+
+/// Reads the cached resources of these servers, each as a JSON array, in the same order.
+pub fn resources<E>(
+    outlines: &[Outline],
+    read: impl Fn(Space, &[Key]) -> Result<Vec<Option<Record>>, E>,
+) -> Result<Vec<Option<Bytes>>, E> {
+    let keys: Vec<Key> = outlines
+        .iter()
+        .filter_map(|outline| resources_key(outline.key))
+        .collect();
+    let records = read(RESOURCES, &keys)?.into_iter();
+    Ok(records.map(|record| Some(record?.value)).collect())
+}
+
+/// What the last connection to a server left behind.
+#[derive(Debug, Clone, Default)]
+pub struct LastKnown {
+    /// The protocol revision that was negotiated.
+    pub revision: Option<Revision>,
+    /// Whether it required a login.
+    pub needs_login: bool,
+    /// When its lists were cached.
+    pub listed_at: Option<Timestamp>,
+}
+
+/// Reads what is known of these servers with three store queries, in the same order.
+pub fn last_known<E>(
+    outlines: &[Outline],
+    read: impl Fn(Space, &[Key]) -> Result<Vec<Option<Record>>, E>,
+) -> Result<Vec<LastKnown>, E> {
+    let keys: Vec<Key> = outlines
+        .iter()
+        .filter_map(|outline| Key::new(outline.key.to_hex()).ok())
+        .collect();
+    let revisions = read(ERAS, &keys)?.into_iter();
+    let logins = read(NEEDS_AUTH, &keys)?.into_iter();
+    let lists = read(CATALOGS, &keys)?.into_iter();
+    let known = revisions.zip(logins).zip(lists);
+    Ok(known
+        .map(|((revision, login), list)| LastKnown {
+            revision: revision.and_then(|record| {
+                let text = std::str::from_utf8(&record.value).ok()?;
+                text.parse().ok()
+            }),
+            needs_login: login.is_some(),
+            listed_at: list.map(|record| record.written_at),
+        })
+        .collect())
 }
 
 /// Builds the catalog from cached records. Servers without records are omitted.

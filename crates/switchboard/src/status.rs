@@ -14,7 +14,7 @@ use switchboard_protocol::Revision;
 
 use crate::catalog::ToolCount;
 use crate::catalog::text::neutralise;
-use crate::connectors::ConnectorError;
+use crate::connectors::{ConnectorError, own_gateway};
 use crate::names::ServerName;
 use crate::peer::{OpenErrorKind, OpenStep};
 use crate::transport::TransportErrorKind;
@@ -161,12 +161,14 @@ impl ServerState {
             Self::Pending { .. } => "pending",
             Self::Connected => "connected",
             Self::Idle => "idle",
+            Self::Refused(Refusal::Name { .. } | Refusal::Unusable(ConnectorError::Itself(_))) => {
+                "refused"
+            }
             Self::Failed { .. } | Self::Refused(Refusal::Unusable(_)) => "failed",
             Self::NeedsAuth { .. } => "needs-auth",
             Self::Refused(Refusal::Invalid(_)) => "invalid",
             Self::Refused(Refusal::Untrusted { .. }) => "untrusted",
             Self::Refused(Refusal::Blocked { .. }) => "blocked",
-            Self::Refused(Refusal::Name { .. }) => "refused",
             Self::Hidden { .. } => "shadowed",
         }
     }
@@ -281,7 +283,10 @@ impl ServerState {
     pub fn of_configured(server: &resolve::Server) -> Option<Self> {
         use resolve::Status;
         Some(match &server.status {
-            Status::Ready => return None,
+            Status::Ready => {
+                let own = own_gateway(server.effective())?;
+                Self::Refused(Refusal::Unusable(ConnectorError::Itself(own.name())))
+            }
             Status::Disabled => Self::Disabled {
                 by: DisabledBy::Entry,
             },

@@ -12,6 +12,9 @@ use crate::run::{command, root, run_command};
 /// The variable with the Cargo profile of `cargo xtask package`.
 const PROFILE: &str = "SWITCHBOARD_PACKAGE_PROFILE";
 
+/// The most bytes that the published program may have.
+const MAX_PROGRAM_BYTES: u64 = 20_000_000;
+
 /// The call that shows that an installed package works: a tool of the program, through the host.
 const TRY: &str = "
 import sys
@@ -57,6 +60,9 @@ pub(super) fn package() -> Result<(), String> {
     run_command(command(&cli))?;
     let folder = if profile == "dev" { "debug" } else { &profile };
     let program = built().with_file_name(folder).join(program_name());
+    if profile == "dist" {
+        check_size(&program)?;
+    }
     let carried = source().join("_bin");
     fs::create_dir_all(&carried).map_err(|error| format!("{}: {error}", carried.display()))?;
     copy(&program, &carried.join(program_name()))?;
@@ -136,6 +142,19 @@ fn wheels() -> Result<Vec<PathBuf>, String> {
         }
     }
     Ok(found)
+}
+
+/// Fails if the published program has grown too large.
+fn check_size(program: &Path) -> Result<(), String> {
+    let file = fs::metadata(program);
+    let bytes = file.map_err(|error| format!("{}: {error}", program.display()))?;
+    println!("{}: {} bytes", program.display(), bytes.len());
+    if bytes.len() > MAX_PROGRAM_BYTES {
+        return Err(format!(
+            "the program is larger than {MAX_PROGRAM_BYTES} bytes; docs/design/0011-builds.md says what made it smaller"
+        ));
+    }
+    Ok(())
 }
 
 fn package_folder() -> PathBuf {

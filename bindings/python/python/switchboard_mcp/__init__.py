@@ -48,7 +48,7 @@ from switchboard_mcp._native import Tool
 from switchboard_mcp._types import CallResult, HostEvent, ToolMatch, TurnEvent
 
 if TYPE_CHECKING:
-    from switchboard_mcp._records import FailedServer, Reply, ServerStatus, StoredSession, ToolCall, Usage
+    from switchboard_mcp._records import Cost, FailedServer, Reply, ServerStatus, StoredSession, ToolCall, Usage
 
 __all__ = [
     "Agent",
@@ -62,6 +62,7 @@ __all__ = [
     "CauseError",
     "ClosedError",
     "ConnectionLostError",
+    "Cost",
     "DeniedError",
     "FailedServer",
     "ForkedError",
@@ -108,7 +109,7 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Imports the dataclasses on first use."""
-    if name in ("FailedServer", "Reply", "ServerStatus", "StoredSession", "ToolCall", "Usage"):
+    if name in ("Cost", "FailedServer", "Reply", "ServerStatus", "StoredSession", "ToolCall", "Usage"):
         from switchboard_mcp import _records
 
         return getattr(_records, name)

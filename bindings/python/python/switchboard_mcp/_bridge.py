@@ -13,8 +13,10 @@ import os
 import select
 import sys
 import threading
+import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from switchboard_mcp import _handlers
@@ -50,6 +52,7 @@ class AsyncHome(Home, Protocol):
     """A home that operations can be awaited in."""
 
     async def wait(self, start: Start, watch: Watch | None) -> Any: ...
+    async def wait_for(self, operation: Operation) -> Any: ...
 
 
 class _Base:
@@ -90,6 +93,16 @@ class _Base:
         raise NotImplementedError
 
 
+#: How long calls that end at once may follow each other before the other tasks of the loop run, in seconds.
+_TURN = 0.001
+
+
+@types.coroutine
+def _next_turn() -> Generator[None, None, None]:
+    """Lets every other task of an asyncio loop run."""
+    yield
+
+
 class _AsyncioHome(_Base):
     """An event loop of asyncio."""
 
@@ -97,6 +110,8 @@ class _AsyncioHome(_Base):
         super().__init__()
         self.loop = weakref.ref(loop)
         self.pending: dict[int, asyncio.Future[None]] = {}
+        #: When a task of this loop last let the others run, in seconds.
+        self.yielded = 0.0
         try:
             loop.add_reader(self.inbox.fileno(), self.drain)
         except NotImplementedError:
@@ -114,6 +129,16 @@ class _AsyncioHome(_Base):
         with contextlib.suppress(RuntimeError):
             return asyncio.get_running_loop() is self.loop()
         return False
+
+    async def wait_for(self, operation: Operation) -> Any:
+        if not operation.has_ended:
+            return await self.wait(lambda _inbox, _key: operation, None)
+        now = monotonic()
+        if now - self.yielded > _TURN:
+            # Calls to a fast server must not keep the other tasks from running.
+            self.yielded = now
+            await _next_turn()
+        return operation.take()
 
     async def wait(self, start: Start, watch: Watch | None) -> Any:
         key = next(self.keys)
@@ -190,6 +215,12 @@ class _TrioHome(_Base):
 
     def is_current(self) -> bool:
         return _trio_home() is self
+
+    async def wait_for(self, operation: Operation) -> Any:
+        if not operation.has_ended:
+            return await self.wait(lambda _inbox, _key: operation, None)
+        await self.trio.lowlevel.cancel_shielded_checkpoint()
+        return operation.take()
 
     async def wait(self, start: Start, watch: Watch | None) -> Any:
         trio = self.trio
@@ -350,7 +381,7 @@ def thread() -> Home:
 
 async def wait(operation: Operation) -> Any:
     """Waits for an operation. Cancelling the task cancels the operation."""
-    return await current().wait(lambda _inbox, _key: operation, None)
+    return await current().wait_for(operation)
 
 
 async def wait_watching(start: Start, watch: Watch) -> Any:
@@ -423,6 +454,8 @@ _signals: list[Signal] = []
 
 def block(operation: Operation) -> Any:
     """Waits for an operation in this thread. The GIL is released, and signals such as Ctrl-C are handled."""
+    if operation.has_ended:
+        return operation.take()
     return block_watching(lambda _inbox, _key: operation, None)
 
 

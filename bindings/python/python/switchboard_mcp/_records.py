@@ -37,6 +37,18 @@ class ServerStatus:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """What answers cost, at list prices."""
+
+    #: The amount in US dollars.
+    usd: float
+    #: The day on which the prices were checked, as YYYY-MM-DD.
+    as_of: str
+    #: Whether tokens of a model without a known price are missing.
+    is_partial: bool = False
+
+
+@dataclass(frozen=True)
 class Usage:
     """Token counts of one or more answers."""
 
@@ -48,6 +60,8 @@ class Usage:
     output: int = 0
     #: Whether any count is an estimate, because the endpoint reported none.
     is_estimate: bool = False
+    #: `None` if no price is known.
+    cost: Cost | None = None
 
     @property
     def total(self) -> int:
@@ -113,7 +127,12 @@ def sessions(text: str) -> list[StoredSession]:
 
 
 def usage(text: str) -> Usage:
-    return Usage(**json.loads(text))
+    return _usage(json.loads(text))
+
+
+def _usage(value: dict[str, Any]) -> Usage:
+    cost = value.pop("cost", None)
+    return Usage(**value, cost=Cost(**cost) if cost else None)
 
 
 def reply(text: str) -> Reply:
@@ -122,7 +141,7 @@ def reply(text: str) -> Reply:
         session_id=value["session_id"],
         response=value["response"],
         tool_calls=[ToolCall(**call) for call in value["tool_calls"]],
-        usage=Usage(**value["usage"]),
+        usage=_usage(value["usage"]),
         reason=value["reason"],
         failed_servers=[FailedServer(**server) for server in value["failed_servers"]],
     )

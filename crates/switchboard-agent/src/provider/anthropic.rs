@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use switchboard_config::sort;
 
 use futures_util::stream::BoxStream;
 use serde::Serialize;
@@ -292,7 +293,9 @@ impl Encoder<'_> {
             return None;
         }
         // The endpoint requires tool results to come first.
-        content.sort_by_key(|block| !block.is_result() && message.role == Role::User);
+        sort::by_key(&mut content, |block| {
+            !block.is_result() && message.role == Role::User
+        });
         let role = match message.role {
             Role::User => "user",
             Role::Assistant => "assistant",

@@ -12,7 +12,7 @@ use super::*;
 use crate::message::{Message, Part, Role};
 use std::sync::Arc;
 
-const WIRES: [Wire; 2] = [Wire::Anthropic, Wire::OpenAi];
+const WIRES: [Wire; 3] = [Wire::Anthropic, Wire::OpenAi, Wire::Responses];
 /// Must not appear in any error.
 const KEY: &str = "sk-very-secret-indeed";
 
@@ -31,10 +31,11 @@ fn settings(model: &ScriptedModel, wire: Wire, attempts: u32) -> ProviderSetting
             retry,
             ..ProviderSettings::default()
         },
-        Wire::OpenAi => ProviderSettings {
+        Wire::OpenAi | Wire::Responses => ProviderSettings {
             openai_key: key,
             openai_url: Some(model.openai_url()),
             model: Some("openai/test".to_owned()),
+            responses: Some(wire == Wire::Responses),
             retry,
             ..ProviderSettings::default()
         },
@@ -64,7 +65,7 @@ fn answer_of(chunks: &[Chunk]) -> ModelReply {
 }
 
 #[tokio::test]
-async fn one_script_is_the_same_answer_in_both_formats() {
+async fn one_script_is_the_same_answer_in_every_format() {
     let turn = Turn::new()
         .step(Step::Ping)
         .step(Step::Thinking(Thought {
@@ -135,7 +136,7 @@ async fn requests_say_who_asks() {
                 "content-type": "application/json",
                 "x-api-key": KEY,
             }),
-            Wire::OpenAi => json!({
+            Wire::OpenAi | Wire::Responses => json!({
                 "accept": "text/event-stream",
                 "authorization": format!("Bearer {KEY}"),
                 "content-type": "application/json",

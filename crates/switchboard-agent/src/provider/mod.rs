@@ -6,9 +6,10 @@
 //! | where | what |
 //! |---|---|
 //! | `settings` | creates a provider from keys, URLs and the name of a model |
-//! | `anthropic`, `openai` | the wire formats |
+//! | `anthropic`, `openai`, `responses` | the wire formats |
+//! | `local` | finds model servers on this machine |
 //! | `retry` | retries with backoff |
-//! | `models`, `offers` | known models; models listed by a self-hosted endpoint |
+//! | `models`, `price`, `offers` | known models; their prices; models listed by a self-hosted endpoint |
 //! | `http`, `failure`, `sanitize` | shared by the wire formats: streams, errors, invalid names and arguments |
 
 mod anthropic;
@@ -16,9 +17,12 @@ mod failure;
 #[cfg(test)]
 mod fixture;
 mod http;
+mod local;
 mod models;
 mod offers;
 mod openai;
+mod price;
+mod responses;
 mod retry;
 mod sanitize;
 mod settings;
@@ -31,8 +35,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::{Message, ToolDefinition};
 pub use anthropic::Anthropic;
+pub use local::LocalServer;
 pub use models::{Kind, ThinkingMode};
 pub use openai::OpenAi;
+pub use price::{Cost, Price, PriceDate};
+pub use responses::OpenAiResponses;
 pub use retry::{RetryPolicy, Retrying};
 pub use settings::{ProviderSettings, SettingsError};
 
@@ -136,6 +143,9 @@ pub struct Usage {
     /// Whether any count is an estimate, because the endpoint reported none.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_estimate: bool,
+    /// What the answers cost; `None` if no price is known for any of their models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
 }
 
 impl Usage {
@@ -148,6 +158,7 @@ impl Usage {
 
 impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
+        self.cost = Cost::sum(self.cost, self.total(), other.cost, other.total());
         // Reported by the endpoint, so possibly absurd: saturate.
         self.input = self.input.saturating_add(other.input);
         self.cache_read = self.cache_read.saturating_add(other.cache_read);
@@ -172,6 +183,18 @@ pub struct Model {
     pub vision: bool,
     /// Whether it supports tool calls.
     pub tools: bool,
+    /// `None` if it is unknown.
+    pub price: Option<Price>,
+}
+
+impl Model {
+    /// Adds what one answer of this model costs to its token counts.
+    pub(crate) fn priced(&self, usage: Usage) -> Usage {
+        Usage {
+            cost: self.price.map(|price| price.of(usage)),
+            ..usage
+        }
+    }
 }
 
 /// A failed request to a model.

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::Model;
+use super::price::{Price, PriceRow};
 
 /// Default model for Anthropic.
 pub(crate) const DEFAULT_ANTHROPIC: &str = "claude-sonnet-5-5";
@@ -48,6 +49,8 @@ pub(super) struct Known {
     pub(super) thinking: ThinkingMode,
     /// Whether to disable reasoning in requests with tools.
     pub(super) no_reasoning_with_tools: bool,
+    /// Whether `OpenAI` serves it best with the Responses API.
+    pub(super) responses: bool,
 }
 
 /// Finds the entry with the longest matching prefix.
@@ -79,10 +82,22 @@ pub(super) fn look_up(kind: Kind, id: &str) -> Known {
             max_output: facts.max_output,
             vision: facts.vision,
             tools: facts.tools,
+            price: match kind {
+                // A gateway or a server of one's own has prices of its own.
+                Kind::Local => None,
+                Kind::Anthropic | Kind::OpenAi => price(provider, bare),
+            },
         },
         thinking: facts.thinking,
         no_reasoning_with_tools: facts.no_reasoning_with_tools,
+        responses: facts.responses,
     }
+}
+
+fn price(provider: &str, id: &str) -> Option<Price> {
+    let mut rows = TABLE.price.iter();
+    let row = rows.find(|row| row.provider == provider && row.covers(id))?;
+    Some(row.price())
 }
 
 #[derive(Debug, Deserialize)]
@@ -90,6 +105,7 @@ pub(super) fn look_up(kind: Kind, id: &str) -> Known {
 struct Table {
     default: Defaults,
     model: Vec<Family>,
+    price: Vec<PriceRow>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -120,6 +136,8 @@ struct Facts {
     thinking: ThinkingMode,
     #[serde(default)]
     no_reasoning_with_tools: bool,
+    #[serde(default)]
+    responses: bool,
 }
 
 fn yes() -> bool {
@@ -173,7 +191,8 @@ mod tests {
             assert!(!family.prefixes.is_empty(), "{family:?}");
             let thinks = facts.thinking != ThinkingMode::Default;
             let is_openai = family.provider == super::super::openai::NAME;
-            assert!(is_openai || !facts.no_reasoning_with_tools, "{family:?}");
+            let is_special = facts.no_reasoning_with_tools || facts.responses;
+            assert!(is_openai || !is_special, "{family:?}");
             assert!(
                 !thinks || family.provider == super::super::anthropic::NAME,
                 "{family:?}"

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::time::Duration;
+use switchboard_config::sort;
 
 use reqwest::Url;
 use serde_json::{Value, json};
@@ -34,6 +35,16 @@ pub(super) struct Offer {
 }
 
 type IsInUse = bool;
+
+impl Offer {
+    /// Whether the name is that of a model that cannot chat. Servers list those, too.
+    pub(super) fn is_for_embeddings(&self) -> bool {
+        let id = self.id.to_lowercase();
+        ["embed", "rerank", "whisper"]
+            .iter()
+            .any(|word| id.contains(word))
+    }
+}
 
 /// Result of looking up a name.
 #[derive(Debug, PartialEq, Eq)]
@@ -197,7 +208,7 @@ fn choose(mut offers: Vec<Offer>, name: &str) -> Named {
         })
         .collect();
     // Stable sort: equally similar names stay in the endpoint's order.
-    scored.sort_by(|one, other| other.0.total_cmp(&one.0));
+    sort::by(&mut scored, |one, other| other.0.total_cmp(&one.0));
     let has_alike = scored.first().is_some_and(|(score, _)| *score >= ALIKE);
     let shown = |offer: &Offer| {
         let name: Cow<'_, str> = neutralise(&offer.id);

@@ -16,13 +16,14 @@ use super::http::{Endpoint, Events, answer};
 use super::{Chunk, Model, Provider, ProviderError, ProviderErrorKind, Request, sanitize};
 use crate::message::{Content, Image, Message, Part, Role, ToolDefinition, ToolResult};
 use decoder::Decoder;
+pub(super) use decoder::{asked, said};
 
 /// Name of the provider.
 pub(super) const NAME: &str = "openai";
 pub(crate) const BASE_URL: &str = "https://api.openai.com/v1";
 
 /// Maximum length of a tool name.
-const LONGEST_NAME: usize = 64;
+pub(super) const LONGEST_NAME: usize = 64;
 /// Maximum length of a call id.
 const LONGEST_ID: usize = 40;
 
@@ -203,7 +204,12 @@ pub(super) fn encode(
         tools: tools.iter().map(WireTool::from).collect(),
         messages,
     };
-    serde_json::to_vec(&body).map_err(|error| {
+    body_text(&body)
+}
+
+/// Encodes the body of a request, in either format of this provider.
+pub(super) fn body_text(body: &impl Serialize) -> Result<Vec<u8>, ProviderError> {
+    serde_json::to_vec(body).map_err(|error| {
         let message = format!("cannot encode the request: {error}");
         ProviderError::new(NAME, ProviderErrorKind::Refused, message)
     })

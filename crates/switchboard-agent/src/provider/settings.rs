@@ -17,9 +17,11 @@ use switchboard_config::secret::Secret;
 
 use super::anthropic::{self, Anthropic};
 use super::http::{Endpoint, secret_header};
+use super::local::LocalServer;
 use super::models::{self, Kind};
 use super::offers::{self, Named};
 use super::openai::{self, Limit, OpenAi};
+use super::responses::OpenAiResponses;
 use super::retry::{RetryPolicy, Retrying};
 use super::{Provider, ProviderError};
 
@@ -43,6 +45,10 @@ pub struct ProviderSettings {
     pub model: Option<String>,
     /// Context window of a self-hosted model, in tokens; `None`: ask the server.
     pub window: Option<u64>,
+    /// Servers on this machine to look for if neither a key nor a URL is set.
+    pub local: Vec<LocalServer>,
+    /// Whether to use the Responses API; `None`: if the model is one of `OpenAI` that reasons between its calls.
+    pub responses: Option<bool>,
     /// Retries of failed requests.
     pub retry: RetryPolicy,
     /// Proxies, certificates and connect timeout.
@@ -134,10 +140,10 @@ impl SettingsError {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Choice {
-    kind: Kind,
+pub(super) struct Choice {
+    pub(super) kind: Kind,
     /// `None`: the first model that the server lists.
-    id: Option<String>,
+    pub(super) id: Option<String>,
 }
 
 impl ProviderSettings {
@@ -153,6 +159,7 @@ impl ProviderSettings {
             anthropic_url: find("ANTHROPIC_BASE_URL"),
             openai_key: find("OPENAI_API_KEY").map(Secret::new),
             openai_url: find("OPENAI_BASE_URL"),
+            local: LocalServer::from_variables(&variable),
             ..Self::default()
         }
     }
@@ -160,9 +167,13 @@ impl ProviderSettings {
     /// Creates the provider, with retries.
     ///
     /// Sends requests only to a self-hosted server: for its list of models, and for the context window of the chosen
-    /// one.
+    /// one. If neither a key nor a URL is set, looks for a server on this machine, for a few seconds at most.
     pub async fn provider(&self) -> Result<Arc<dyn Provider>, SettingsError> {
-        let choice = self.choose()?;
+        let choice = match self.choose() {
+            Ok(choice) => choice,
+            Err(error) if self.may_be_local() => return self.find_local().await.ok_or(error),
+            Err(error) => return Err(error),
+        };
         let client = match &self.client {
             Some(client) => client.clone(),
             None => HttpClient::new(self.http.clone())?,
@@ -170,14 +181,35 @@ impl ProviderSettings {
         let client = client.pooled().clone();
         let provider: Arc<dyn Provider> = match choice.kind {
             Kind::Anthropic => Arc::new(self.anthropic(client, choice.id)?),
-            Kind::OpenAi | Kind::Local => Arc::new(self.openai(client, choice).await?),
+            Kind::OpenAi | Kind::Local => self.openai(client, choice).await?,
         };
         Ok(Arc::new(Retrying::new(provider, self.retry)))
     }
 
+    /// Whether a key or a URL is set.
+    pub fn has_endpoint(&self) -> bool {
+        self.has_anthropic() || self.has_openai()
+    }
+
+    fn has_anthropic(&self) -> bool {
+        self.anthropic_key.is_some() || self.anthropic_url.is_some()
+    }
+
+    fn has_openai(&self) -> bool {
+        self.openai_key.is_some() || self.openai_url.is_some()
+    }
+
+    /// Whether a server on this machine may have the model.
+    fn may_be_local(&self) -> bool {
+        let model = self.model.as_deref().unwrap_or_default().trim();
+        let is_theirs = ["claude", "anthropic/", "openai/"]
+            .iter()
+            .any(|start| model.starts_with(start));
+        !self.has_endpoint() && !is_theirs
+    }
+
     fn choose(&self) -> Result<Choice, SettingsError> {
-        let has_anthropic = self.anthropic_key.is_some() || self.anthropic_url.is_some();
-        let has_openai = self.openai_key.is_some() || self.openai_url.is_some();
+        let (has_anthropic, has_openai) = (self.has_anthropic(), self.has_openai());
         let of_openai = if self.openai_url.is_some() {
             Kind::Local
         } else {
@@ -253,7 +285,34 @@ impl ProviderSettings {
         })
     }
 
+    /// A client of `OpenAI` or a compatible server, with the API that suits the model.
     async fn openai(
+        &self,
+        client: reqwest::Client,
+        choice: Choice,
+    ) -> Result<Arc<dyn Provider>, SettingsError> {
+        let openai = self.chat_completions(client, choice).await?;
+        let is_theirs = openai.limit == Limit::MaxCompletionTokens;
+        let suits = || is_theirs && models::look_up(Kind::OpenAi, &openai.model.id).responses;
+        if !self.responses.unwrap_or_else(suits) {
+            return Ok(Arc::new(openai));
+        }
+        let OpenAi {
+            mut endpoint,
+            model,
+            ..
+        } = openai;
+        let base = self.openai_url.as_deref().unwrap_or(openai::BASE_URL);
+        endpoint.url = below(&base_url("OPENAI_BASE_URL", base)?, "responses");
+        Ok(Arc::new(OpenAiResponses {
+            endpoint,
+            model,
+            is_without_summaries: AtomicBool::new(false),
+        }))
+    }
+
+    /// A client for the Chat Completions API.
+    pub(super) async fn chat_completions(
         &self,
         client: reqwest::Client,
         choice: Choice,
@@ -326,7 +385,8 @@ impl ProviderSettings {
             }
         } else {
             let offers = offers::list(endpoint).await?;
-            let first = offers.into_iter().next();
+            let can_chat = offers.iter().position(|offer| !offer.is_for_embeddings());
+            let first = offers.into_iter().nth(can_chat.unwrap_or_default());
             let url = || endpoint.shown();
             first.ok_or_else(|| SettingsError::NoModels { url: url() })?
         };

@@ -149,6 +149,26 @@ async fn bad_settings_are_told_without_their_secrets() {
     assert!(!shown.contains("sk-"), "{shown}");
 }
 
+#[tokio::test]
+async fn models_that_reason_between_calls_use_the_responses_api() {
+    let api = async |variables: &[(&str, &str)], model: &str| {
+        let provider = settings(variables, Some(model)).provider().await.unwrap();
+        let shown = format!("{provider:?}");
+        (
+            shown.contains("OpenAiResponses"),
+            shown.contains("/v1/responses"),
+        )
+    };
+    for model in ["gpt-5", "gpt-5.5", "gpt-5.5-2026-04-01", "gpt-6-sol", "o3"] {
+        assert_eq!(api(&[OPENAI], model).await, (true, true), "{model}");
+    }
+    for model in ["gpt-4o", "gpt-4.1-mini", "gpt-5-chat-latest"] {
+        assert_eq!(api(&[OPENAI], model).await, (false, false), "{model}");
+    }
+    // Other servers rarely have it.
+    assert_eq!(api(&[OPENAI, LOCAL], "gpt-5.5").await, (false, false));
+}
+
 #[test]
 fn addresses_are_completed() {
     let check = |variable: &'static str, base: &str, path: &str, expected: &str| {

@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
+use switchboard_config::sort;
 
 use switchboard::internal::files::{FileError, LineText, open_regular};
 
@@ -123,7 +124,7 @@ fn similar_names(folder: &Path, name: &str) -> Vec<String> {
         })
         .filter(|(alike, _)| *alike >= ALIKE)
         .collect();
-    alike.sort_by(|left, right| {
+    sort::by(&mut alike, |left, right| {
         right
             .0
             .total_cmp(&left.0)

@@ -31,20 +31,23 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
+use crate::changes::Changes;
 use crate::message::ToolDefinition;
 
+pub(crate) use edit::whole_difference;
+pub(crate) use replace::Target;
 pub use shell::Shell;
 pub(crate) use switchboard::{LocalContext, LocalOutput, LocalTool};
 
 /// Tools for files and commands. They track the files that were read and the working folder, so each session needs its
 /// own.
-pub fn standard(shell: &Shell) -> Vec<Arc<dyn LocalTool>> {
+pub(crate) fn standard(shell: &Shell, changes: &Arc<Changes>) -> Vec<Arc<dyn LocalTool>> {
     let known = Arc::new(files::Known::default());
     vec![
         Arc::new(bash::Bash::new(shell.clone())),
         Arc::new(read::Read::new(Arc::clone(&known))),
-        Arc::new(write::Write::new(Arc::clone(&known))),
-        Arc::new(edit::Edit::new(known)),
+        Arc::new(write::Write::new(Arc::clone(&known), Arc::clone(changes))),
+        Arc::new(edit::Edit::new(known, Arc::clone(changes))),
         Arc::new(glob::Glob),
         Arc::new(grep::Grep),
     ]

@@ -12,7 +12,7 @@ use switchboard::internal::files::check_regular;
 use super::files::reason;
 
 /// A file to write, with resolved symlinks.
-pub(super) struct Target {
+pub(crate) struct Target {
     path: PathBuf,
     /// `None` if the file does not exist yet.
     pub(super) metadata: Option<Metadata>,
@@ -20,7 +20,7 @@ pub(super) struct Target {
 
 impl Target {
     /// Resolves the path and checks that it can be written. Changes nothing.
-    pub(super) fn at(path: &Path) -> Result<Self, String> {
+    pub(crate) fn at(path: &Path) -> Result<Self, String> {
         match path.canonicalize() {
             Ok(path) => {
                 let metadata = path.metadata().map_err(|error| error.to_string())?;
@@ -49,8 +49,13 @@ impl Target {
         }
     }
 
+    /// The path, with links followed.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Writes the file, creates missing folders, and returns the new metadata.
-    pub(super) fn write(&self, contents: &[u8]) -> io::Result<Metadata> {
+    pub(crate) fn write(&self, contents: &[u8]) -> io::Result<Metadata> {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         fs::create_dir_all(folder)?;
         if self.metadata.as_ref().is_some_and(is_shared) {

@@ -3,7 +3,7 @@
 //! An existing file is replaced only if the session has read it and it has not changed since: otherwise the model could
 //! overwrite contents that it has not seen.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
@@ -17,6 +17,7 @@ use super::prepare::{arguments, blocking, definition, output_or_error};
 use super::previewed::{FileState, Previewed, difference as difference_shown, failing, unchanged};
 use super::replace::Target;
 use super::{LocalContext, LocalOutput, LocalTool};
+use crate::changes::{Before, Changes};
 use crate::message::ToolDefinition;
 
 /// Maximum size of a replaced file for a diff.
@@ -28,6 +29,7 @@ const SCHEMA: &str = r#"{"type":"object","properties":{"file_path":{"type":"stri
 
 pub(super) struct Write {
     known: Arc<Known>,
+    changes: Arc<Changes>,
     previewed: Previewed,
 }
 
@@ -38,9 +40,10 @@ struct Arguments {
 }
 
 impl Write {
-    pub(super) fn new(known: Arc<Known>) -> Self {
+    pub(super) fn new(known: Arc<Known>, changes: Arc<Changes>) -> Self {
         Self {
             known,
+            changes,
             previewed: Previewed::default(),
         }
     }
@@ -79,13 +82,23 @@ impl LocalTool for Write {
             let wanted: Arguments = arguments(raw)?;
             let path = resolve(&wanted.file_path, context)?;
             let name = shown(&path, &context.workspace);
-            let known = Arc::clone(&self.known);
+            let (known, changes) = (Arc::clone(&self.known), Arc::clone(&self.changes));
             let shown = self.previewed.take(raw);
             // Writes are atomic, so there is nothing to cancel.
             let output = blocking(move |_| {
-                write(&path, &name, &wanted.content, &known, shown.as_ref()).unwrap_or_else(
-                    |reason| LocalOutput::error(format!("{name} is not written: {reason}")),
-                )
+                let _writing = changes.writing();
+                let written = write(&path, &name, &wanted.content, &known, shown.as_ref());
+                match written {
+                    Ok(Written {
+                        path,
+                        before,
+                        output,
+                    }) => {
+                        changes.record(&path, &name, before, &wanted.content);
+                        output
+                    }
+                    Err(reason) => LocalOutput::error(format!("{name} is not written: {reason}")),
+                }
             })
             .await;
             Ok(output)
@@ -130,6 +143,13 @@ fn preview(path: &Path, name: &str, content: &str, known: &Known) -> (Preview, F
     (preview, state)
 }
 
+struct Written {
+    /// With links followed.
+    path: PathBuf,
+    before: Before,
+    output: LocalOutput,
+}
+
 fn may_replace(path: &Path, target: &Target, known: &Known) -> Result<(), String> {
     let Some(metadata) = &target.metadata else {
         return Ok(());
@@ -147,7 +167,7 @@ fn write(
     content: &str,
     known: &Known,
     shown: Option<&FileState>,
-) -> Result<LocalOutput, String> {
+) -> Result<Written, String> {
     let target = Target::at(path)?;
     let mut before = Some(String::new());
     may_replace(path, &target, known)?;
@@ -167,8 +187,19 @@ fn write(
     };
     let lines = content.lines().count();
     let text = format!("{verb} {name}: {lines} lines, {} bytes", content.len());
-    Ok(LocalOutput {
-        display: before.map(|before| difference(name, &before, content)),
-        ..LocalOutput::text(text)
+    let difference = before
+        .as_deref()
+        .map(|before| difference(name, before, content));
+    Ok(Written {
+        path: target.path().to_owned(),
+        before: match (&target.metadata, before) {
+            (None, _) => Before::Absent,
+            (Some(_), Some(before)) => Before::Text(before),
+            (Some(_), None) => Before::NotKept,
+        },
+        output: LocalOutput {
+            display: difference,
+            ..LocalOutput::text(text)
+        },
     })
 }

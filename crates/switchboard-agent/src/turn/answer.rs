@@ -61,10 +61,10 @@ impl Turn<'_> {
         };
         let older = messages.get(..replaced).unwrap_or_default();
         let (summary, usage) = match compact::summarise(provider, older).await {
-            Ok((summary, usage)) => (summary, usage),
+            Ok((summary, usage)) => (summary, provider.model().priced(usage)),
             Err(error) => {
                 let text = format!("earlier messages were left out without a summary: {error}");
-                self.emitter.tell(SessionEvent::Notice { text }).await;
+                self.emitter.notice(text).await;
                 (compact::left_out(older), Usage::default())
             }
         };
@@ -115,10 +115,16 @@ impl Turn<'_> {
                         reason: retry.reason,
                         wait_ms: u64::try_from(retry.wait.as_millis()).unwrap_or(u64::MAX),
                         attempt: retry.attempt,
+                        parent: self.emitter.parent.clone(),
                     };
                     self.emitter.tell(event).await;
                 }
-                Chunk::End(answer) => return Ok(answer),
+                Chunk::End(answer) => {
+                    return Ok(ModelReply {
+                        usage: model.priced(answer.usage),
+                        ..answer
+                    });
+                }
                 // The complete call is part of the final chunk.
                 _ => {}
             }

@@ -1,4 +1,4 @@
-//! Runs the tool calls of one answer: read-only calls in parallel, others one at a time.
+//! Runs the tool calls of one answer: read-only calls in parallel, sub-agents side by side, others one at a time.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,16 +21,17 @@ use crate::message::{ToolCall, ToolResult};
 use crate::provider::Usage;
 use crate::record::Entry;
 use crate::session::SessionError;
+use crate::tools::agent;
 
 /// Maximum number of parallel calls.
 const MAX_AT_ONCE: usize = 8;
+/// Maximum number of sub-agents that one agent runs at a time.
+const MAX_SUB_AGENTS: usize = 4;
 
 struct Caller<'a> {
     context: &'a Arc<AgentContext>,
     emitter: Emitter,
     budget: Arc<Budget>,
-    /// Usage of a sub-agent. `Agent` calls run alone, so it belongs to the current call.
-    spent: Arc<Mutex<Usage>>,
 }
 
 type Ready<'c> = (&'c ToolCall, Prepared);
@@ -43,6 +44,8 @@ struct Ended {
     result: Option<SharedJson>,
     arguments: Option<Box<RawValue>>,
     answered: Answered,
+    /// Usage of a sub-agent; zero for other calls.
+    usage: Usage,
     elapsed: Duration,
 }
 
@@ -59,13 +62,18 @@ impl Turn<'_> {
         while let Some(first) = next.take() {
             next = self.prepared(&mut rest, is_cut_off);
             let mut batch = vec![first];
-            if batch.iter().all(|(_, call)| call.is_read_only) {
-                while let Some(call) = next.take_if(|(_, call)| call.is_read_only) {
+            let kind = BatchKind::of(&batch[0].1);
+            if kind != BatchKind::Single {
+                while let Some(call) = next.take_if(|(_, call)| BatchKind::of(call) == kind) {
                     batch.push(call);
                     next = self.prepared(&mut rest, is_cut_off);
                 }
             }
-            self.make_at_once(batch).await?;
+            let most = match kind {
+                BatchKind::SubAgents => MAX_SUB_AGENTS,
+                BatchKind::ReadOnly | BatchKind::Single => MAX_AT_ONCE,
+            };
+            self.make_at_once(batch, most).await?;
         }
         Ok(())
     }
@@ -80,6 +88,12 @@ impl Turn<'_> {
             prepared.arguments = Err(CUT_OFF.to_owned());
         }
         Some((call, prepared))
+    }
+
+    /// Keeps the files that the calls have changed.
+    async fn save_changes(&mut self) -> Result<(), SessionError> {
+        let (store, id) = (&*self.context.options.store, &self.context.id);
+        Ok(self.context.shared.changes.save(store, id).await?)
     }
 
     /// Records an error result for each call, because the budget is used up.
@@ -103,7 +117,11 @@ impl Turn<'_> {
         Ok(())
     }
 
-    async fn make_at_once(&mut self, batch: Vec<Ready<'_>>) -> Result<(), SessionError> {
+    async fn make_at_once(
+        &mut self,
+        batch: Vec<Ready<'_>>,
+        most: usize,
+    ) -> Result<(), SessionError> {
         let started = batch.iter().filter_map(|(call, prepared)| {
             let is_made = prepared.arguments.is_ok();
             is_made.then(|| call.id.clone())
@@ -117,25 +135,25 @@ impl Turn<'_> {
             context: self.context,
             emitter: self.emitter.clone(),
             budget: Arc::clone(&self.budget),
-            spent: Arc::default(),
         };
         let mut calls = Vec::with_capacity(batch.len());
         for (call, prepared) in batch {
             calls.push(caller.make(call.clone(), prepared));
         }
-        let mut running = stream::iter(calls).buffer_unordered(MAX_AT_ONCE);
+        let mut running = stream::iter(calls).buffer_unordered(most);
         while let Some(ended) = running.next().await {
             let elapsed_ms = u64::try_from(ended.elapsed.as_millis()).unwrap_or(u64::MAX);
             let display = ended.answered.display.clone();
             let result = result_of(&ended.call, ended.answered);
             let (content, is_error) = (result.content.clone(), result.is_error);
-            let usage = caller.take_spent();
+            let usage = ended.usage;
             self.usage += usage;
             let entry = Entry::CallEnded { result, usage };
             self.state.journal.append(entry).await?;
+            self.save_changes().await?;
             let (server, tool) = named(ended.reference.as_ref(), &ended.call);
             let event = SessionEvent::CallEnds {
-                id: ended.call.id.clone(),
+                id: self.emitter.event_id(&ended.call.id),
                 name: ended.call.name.clone(),
                 server,
                 tool,
@@ -159,6 +177,26 @@ impl Turn<'_> {
     }
 }
 
+/// Which calls of an answer run together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BatchKind {
+    ReadOnly,
+    SubAgents,
+    Single,
+}
+
+impl BatchKind {
+    fn of(call: &Prepared) -> Self {
+        if call.is_read_only {
+            Self::ReadOnly
+        } else if call.is_built_in && call.name == agent::NAME {
+            Self::SubAgents
+        } else {
+            Self::Single
+        }
+    }
+}
+
 impl Caller<'_> {
     fn make(&self, call: ToolCall, prepared: Prepared) -> BoxFuture<'_, Ended> {
         async move {
@@ -167,7 +205,7 @@ impl Caller<'_> {
             let mut result = None;
             let (server, tool) = named(reference.as_ref(), &call);
             let begins = SessionEvent::CallBegins {
-                id: call.id.clone(),
+                id: self.emitter.event_id(&call.id),
                 name: call.name.clone(),
                 server,
                 tool,
@@ -176,8 +214,10 @@ impl Caller<'_> {
             };
             self.emitter.tell(begins).await;
             let started = Instant::now();
-            let work = self.answer(&call, prepared);
-            let running = self.with_signs_of_life(&call.id, started, work);
+            let spent = Arc::default();
+            let work = self.answer(&call, prepared, &spent);
+            let id = self.emitter.event_id(&call.id);
+            let running = self.with_signs_of_life(&id, started, work);
             // The time in which the user decides about a permission prompt does not count.
             let (mut answered, elapsed) = working_time(running).await;
             // The server may have connected during the call, so its tool is known only now.
@@ -193,13 +233,20 @@ impl Caller<'_> {
                 result,
                 arguments,
                 answered,
+                usage: *spent.lock().unwrap_or_else(PoisonError::into_inner),
                 elapsed,
             }
         }
         .boxed()
     }
 
-    async fn answer(&self, call: &ToolCall, prepared: Prepared) -> Answered {
+    /// Makes a call. A sub-agent adds its usage to `spent`.
+    async fn answer(
+        &self,
+        call: &ToolCall,
+        prepared: Prepared,
+        spent: &Arc<Mutex<Usage>>,
+    ) -> Answered {
         let arguments = match prepared.arguments {
             Ok(arguments) => arguments,
             Err(problem) => {
@@ -216,7 +263,7 @@ impl Caller<'_> {
             parent: Arc::clone(self.context),
             emitter: self.emitter.of_call(&call.id),
             budget: Arc::clone(&self.budget),
-            spent: Arc::clone(&self.spent),
+            spent: Arc::clone(spent),
         };
         let progress = self.progress(&call.id, prepared.is_built_in);
         let name = prepared.name;
@@ -253,12 +300,8 @@ impl Caller<'_> {
         }
     }
 
-    fn take_spent(&self) -> Usage {
-        std::mem::take(&mut self.spent.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
     fn progress(&self, call: &str, is_built_in: bool) -> ProgressSink {
-        let (emitter, id) = (self.emitter.clone(), call.to_owned());
+        let (emitter, id) = (self.emitter.clone(), self.emitter.event_id(call));
         Arc::new(move |progress: Progress| {
             emitter.hint(SessionEvent::CallProgress {
                 id: id.clone(),

@@ -13,6 +13,7 @@ use crate::message::ToolDefinition;
 use crate::provider::Usage;
 use crate::record::Journal;
 use crate::session::Prompt;
+use crate::sub_agents::{Running, SubAgentState};
 use crate::tools::agent::{Task, tool_definition};
 use crate::tools::{LocalContext, LocalOutput, LocalTool};
 
@@ -44,16 +45,31 @@ impl LocalTool for SubAgent {
                 Err(problem) => return LocalOutput::error(problem),
             };
             let context = Arc::new(self.parent.of_sub_agent(patterns));
-            let mut state = TurnState::new(&context, Journal::unkept(context.id.clone()));
-            let turn = Turn::new(
-                &context,
-                &mut state,
-                self.emitter.clone(),
-                Arc::clone(&self.budget),
-            );
+            let store = Arc::clone(&context.options.store);
+            let id = self.emitter.parent.clone().unwrap_or_default();
+            let watched = context.shared.agents.begin(id, &task.prompt);
+            let running = Running(Arc::clone(&watched));
+            if let Err(error) = watched.save(&*store, &context.id).await {
+                return LocalOutput::error(format!("the agent cannot be stored: {error}"));
+            }
+            let journal = Journal::of_sub_agent(Arc::clone(&store), watched.journal().clone());
+            let mut state = TurnState::new(&context, journal);
+            let emitter = Emitter {
+                watched: Some(Arc::clone(&watched)),
+                ..self.emitter.clone()
+            };
+            let turn = Turn::new(&context, &mut state, emitter, Arc::clone(&self.budget));
             let reply = turn.run(Prompt::from(task.prompt)).await;
-            *self.spent.lock().unwrap_or_else(PoisonError::into_inner) +=
-                state.journal.conversation().usage();
+            let usage = state.journal.conversation().usage();
+            *self.spent.lock().unwrap_or_else(PoisonError::into_inner) += usage;
+            let ended = match &reply {
+                Ok(reply) if reply.reason == EndReason::Done => SubAgentState::Done,
+                _ => SubAgentState::Failed,
+            };
+            watched.end(ended, usage);
+            drop(running);
+            // The outcome is in the session, too: a record that cannot be updated is shown as interrupted.
+            let _ = watched.save(&*store, &context.id).await;
             match reply {
                 Err(error) => LocalOutput::error(format!("the agent failed: {error}")),
                 Ok(reply) if reply.reason == EndReason::Done => LocalOutput::text(reply.response),

@@ -8,6 +8,7 @@
 
 mod samplings;
 mod sessions;
+mod side_by_side;
 mod support;
 mod turns;
 mod views;

@@ -15,19 +15,23 @@ use crate::support::*;
 
 const ENTRIES: Space = Space::new("session-entries");
 
-fn agent_with(provider: &Arc<Scripted>, bench: &Arc<Bench>, store: &Arc<dyn Store>) -> Agent {
+pub(crate) fn agent_with(
+    provider: &Arc<Scripted>,
+    bench: &Arc<Bench>,
+    store: &Arc<dyn Store>,
+) -> Agent {
     Agent::new(AgentOptions {
         store: Arc::clone(store),
         ..options(provider, vec![spec("bench", bench)])
     })
 }
 
-fn memory() -> Arc<dyn Store> {
+pub(crate) fn memory() -> Arc<dyn Store> {
     Arc::new(MemoryStore::new())
 }
 
 /// Runs a turn until a matching event, then drops it.
-async fn until(session: &Session, prompt: &str, wanted: impl Fn(&SessionEvent) -> bool) {
+pub(crate) async fn until(session: &Session, prompt: &str, wanted: impl Fn(&SessionEvent) -> bool) {
     let mut events = session.stream(prompt);
     while let Some(event) = events.next().await {
         if wanted(&event.expect("no error")) {
@@ -118,7 +122,7 @@ async fn two_who_go_on_with_one_session_do_not_mix() {
     first.send("two").await.expect("a reply");
     let asked = provider.asked().len();
     let error = second.send("three").await.expect_err("it is in use");
-    assert!(matches!(error, SessionError::InUse(_)), "{error}");
+    assert!(matches!(error, SessionError::InUse { .. }), "{error}");
     assert_eq!(provider.asked().len(), asked);
     first.send("four").await.expect("a reply");
 }

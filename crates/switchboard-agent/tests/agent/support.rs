@@ -205,6 +205,7 @@ pub(crate) fn model() -> Model {
         max_output: 8_000,
         vision: true,
         tools: true,
+        price: None,
     }
 }
 

@@ -231,7 +231,11 @@ async fn a_sub_agent_works_with_fewer_tools_and_answers_with_its_last_word() {
         .collect();
     assert_eq!(
         parents,
-        [("task", None), ("x", Some("task")), ("y", Some("task"))]
+        [
+            ("task", None),
+            ("task/x", Some("task")),
+            ("task/y", Some("task"))
+        ]
     );
     let texts: Vec<_> = seen
         .iter()

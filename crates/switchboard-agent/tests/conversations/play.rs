@@ -325,7 +325,7 @@ fn render_event(event: Result<SessionEvent, SessionError>) -> Option<String> {
             format!("tools: +{added:?} -{removed:?}")
         }
         Ok(SessionEvent::Compacted { .. }) => "compacted".to_owned(),
-        Ok(SessionEvent::Notice { text }) => format!("notice: {text}"),
+        Ok(SessionEvent::Notice { text, .. }) => format!("notice: {text}"),
         Ok(SessionEvent::Ended(reply)) => format!(
             "ended: {:?}, {:?}, {} calls, {} in, {} out",
             reply.reason,
@@ -414,7 +414,8 @@ async fn provider(model: &ScriptedModel, wire: Wire, options: &Options) -> Arc<d
             settings.anthropic_url = Some(model.anthropic_url());
             settings.model = Some("anthropic/claude-sonnet-4-5".to_owned());
         }
-        Wire::OpenAi => {
+        Wire::OpenAi | Wire::Responses => {
+            settings.responses = Some(wire == Wire::Responses);
             settings.openai_key = key;
             settings.openai_url = Some(model.openai_url());
             settings.model = Some("openai/test".to_owned());
@@ -432,7 +433,7 @@ async fn provider(model: &ScriptedModel, wire: Wire, options: &Options) -> Arc<d
     Arc::new(Described { provider, model })
 }
 
-/// A provider with overridden model properties, the same in both formats.
+/// A provider with overridden model properties, the same in every format.
 #[derive(Debug)]
 struct Described {
     provider: Arc<dyn Provider>,

@@ -19,13 +19,26 @@ const SHOWN: usize = 120;
 pub(crate) fn render(wire: Wire, played: &Played, shows_tools: bool) -> String {
     let mut text = format!("\n== {wire:?}\n");
     let mut before: Option<Request> = None;
-    for (number, recorded) in played.requests.iter().enumerate() {
-        let request = Request::new(recorded, &played.places);
+    let requests = played.requests.iter();
+    let mut requests: Vec<Request> = requests
+        .map(|recorded| Request::new(recorded, &played.places))
+        .collect();
+    sort_side_by_side(&mut requests);
+    for (number, request) in requests.into_iter().enumerate() {
         let _ = writeln!(text, "\n# request {}", number + 1);
         request.write(before.as_ref(), shows_tools, &mut text);
         before = Some(request);
     }
     text
+}
+
+/// Sub-agents run side by side, so their requests arrive in any order: sorts them by task.
+fn sort_side_by_side(requests: &mut [Request]) {
+    let main = requests.first().map(|first| first.system.clone());
+    let is_main = |request: &Request| Some(&request.system) == main.as_ref();
+    for run in requests.chunk_by_mut(|one, other| !is_main(one) && !is_main(other)) {
+        run.sort_by_key(|request| request.messages.first().cloned());
+    }
 }
 
 #[derive(Default)]

@@ -14,7 +14,7 @@ use crate::commands::status::size;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
-use crate::printer::{Table, style};
+use crate::printer::{Column, Table, style};
 use crate::session;
 use crate::time;
 use crate::view;
@@ -53,8 +53,14 @@ pub(crate) fn run(arguments: &AuditArguments, context: &Context) -> Outcome {
         printer.note("no matching audit entries");
         return Ok(Exit::Done);
     }
-    let mut table =
-        Table::with_heading(&["TIME (UTC)", "BY", "WHAT", "DECISION", "OUTCOME", "BECAUSE"]);
+    let mut table = Table::new(&[
+        Column::new("TIME"),
+        Column::new("BY").dropped(2),
+        Column::key("WHAT"),
+        Column::new("DECISION"),
+        Column::text("OUTCOME").dropped(3),
+        Column::path("BECAUSE").dropped(1),
+    ]);
     for each in &found {
         let line = Line::of(each);
         let decision = match line.decision.as_str() {
@@ -71,7 +77,7 @@ pub(crate) fn run(arguments: &AuditArguments, context: &Context) -> Outcome {
             (style::QUIET, &line.because),
         ]);
     }
-    printer.data(table)?;
+    printer.table(&table)?;
     if found.len() == arguments.limit {
         printer.note(format!(
             "showing the newest {}; --limit shows more",

@@ -3,10 +3,12 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
+use switchboard_config::sort;
 
 use anstyle::Style;
 use serde_json::{Value, json};
 use switchboard::catalog::{CatalogServer, SetAsideReason};
+use switchboard::internal::catalog::text::CUT_MARK;
 use switchboard::internal::desired::WithheldServer;
 use switchboard::internal::doctor::{
     Diagnosis, DoctorOptions, Facts, Finding, Health, Outcome as StepOutcome, Repair, Severity,
@@ -29,6 +31,7 @@ use crate::servers::Servers;
 use crate::session::{self, CommandHost};
 use crate::startup::counted;
 use crate::state::exit_of;
+use crate::terminal;
 
 /// Lines of stderr shown without `--verbose`.
 const STDERR_LINES: usize = 10;
@@ -42,7 +45,11 @@ pub(crate) fn run(wanted: Option<&str>, repair: bool, context: &Context) -> Outc
             let each = patients.iter();
             printer.json(&each.map(|patient| to_json(patient, &repairs)).collect())
         } else {
-            printer.data(to_text(&patients, printer))
+            let text = to_text(&patients, printer);
+            printer.data(match terminal::width() {
+                Some(columns) => terminal::wrapped(&text, columns),
+                None => text,
+            })
         };
         match shown {
             // A closed pipe does not change the exit code.
@@ -97,7 +104,7 @@ async fn examine(
     let config = &session.servers.config;
     let absent = desired.withheld.iter();
     patients.extend(absent.map(|server| withheld(server, config)));
-    patients.sort_by(|one, other| one.server.cmp(&other.server));
+    sort::by(&mut patients, |one, other| one.server.cmp(&other.server));
     let absent = desired.withheld.first();
     let absent = absent.map(|server| exit_of(&server.state));
     (patients, absent, repairs)
@@ -348,7 +355,7 @@ fn step(report: &StepReport, findings: &[Finding]) -> String {
             style::QUIET,
         ),
         // Omit a reason that a finding already states.
-        StepOutcome::Failed(why) if findings.iter().any(|finding| &finding.why == why) => {
+        StepOutcome::Failed(why) if findings.iter().any(|finding| states(finding, why)) => {
             ("✗", "failed".to_owned(), style::ERROR)
         }
         StepOutcome::Failed(why) => ("✗", visible(why).into_owned(), style::ERROR),
@@ -361,6 +368,12 @@ fn step(report: &StepReport, findings: &[Finding]) -> String {
         note
     );
     line.trim_end().to_owned()
+}
+
+/// Whether a finding has this reason, whole or cut.
+fn states(finding: &Finding, why: &str) -> bool {
+    let cut = finding.why.strip_suffix(CUT_MARK);
+    finding.why == why || cut.is_some_and(|start| why.starts_with(start))
 }
 
 fn finding_text(finding: &Finding) -> String {

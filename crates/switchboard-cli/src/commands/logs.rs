@@ -1,6 +1,6 @@
-//! `switchboard logs`: prints a server's standard error and log messages as they arrive.
+//! `switchboard logs`: prints a server's standard error and log messages, of earlier runs and as they arrive.
 //!
-//! Starts the server. Without `--follow` the command ends once the server has been quiet for a moment.
+//! Without `--follow`, starts the server only if it has written nothing yet, and ends once it has been quiet for a moment.
 
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use crate::exit::Exit;
 use crate::printer::{Printer, paint, style};
 use crate::servers::Servers;
 use crate::session::{self, CommandHost};
+use crate::{server_logs, time};
 
 /// A server quiet for this long has finished its startup output.
 const QUIET: Duration = Duration::from_millis(500);
@@ -27,10 +28,43 @@ const MAX_DURATION: Duration = Duration::from_secs(5);
 pub(crate) fn run(arguments: &LogsArguments, context: &Context) -> Outcome {
     let servers = Servers::load(context, Some(&arguments.server))?;
     session::run(context, &servers, async |session| {
+        let has_lines = earlier(arguments, session, &context.printer).await?;
+        if has_lines && !arguments.follow {
+            return Ok(Exit::Done);
+        }
         follow(arguments, session, &context.printer).await?;
         session.need(&arguments.server)?;
         Ok(Exit::Done)
     })
+}
+
+/// Prints the kept lines, and on standard error when each run began. Returns whether there are any.
+async fn earlier(
+    arguments: &LogsArguments,
+    session: &CommandHost<'_>,
+    printer: &Printer,
+) -> Result<bool, Failure> {
+    let kept = server_logs::kept(&*session.store, &arguments.server, arguments.lines).await;
+    let kept = kept.unwrap_or_else(|error| {
+        let message = format!("cannot read earlier lines: {}", visible(&error.to_string()));
+        printer.warning(message, error.hint());
+        Vec::new()
+    });
+    let mut run = None;
+    for (at, line) in &kept {
+        if run != Some(&line.run) {
+            run = Some(&line.run);
+            printer.note(paint(style::QUIET, format!("run of {}", time::shown(*at))));
+        }
+        if printer.json {
+            let mut json = to_json(&line.line());
+            json["at"] = json!(time::exact(*at));
+            printer.json_line(&json)?;
+        } else {
+            show(&line.line(), printer)?;
+        }
+    }
+    Ok(!kept.is_empty())
 }
 
 async fn follow(

@@ -3,10 +3,15 @@
 pub(crate) mod audit;
 pub(crate) mod call;
 pub(crate) mod chat;
+pub(crate) mod clients;
 pub(crate) mod completions;
 pub(crate) mod config;
+#[cfg(unix)]
+mod connect;
 mod content;
 pub(crate) mod doctor;
+pub(crate) mod gateway;
+pub(crate) mod help;
 pub(crate) mod logs;
 pub(crate) mod mcp;
 pub(crate) mod permissions;
@@ -18,28 +23,36 @@ pub(crate) mod resources;
 pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod status;
+mod tool;
 pub(crate) mod tools;
 pub(crate) mod trust;
+#[cfg(unix)]
+mod up;
 pub(crate) mod version;
 
 use std::ffi::OsString;
 
-use clap::Parser as _;
+use clap::FromArgMatches as _;
 use switchboard_config::text::visible;
 
-use crate::cli::{Cli, Command, GlobalFlags};
+use crate::cli::{self, Cli, Command, GlobalFlags};
 use crate::context::{self, Context};
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
-use crate::{diagnostics, environment, printer};
+use crate::{argument_flags, complete, diagnostics, environment, printer};
 
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let cli = match Cli::try_parse_from(&arguments) {
+    let arguments = argument_flags::moved(arguments.into_iter().collect());
+    if let [_, first, rest @ ..] = arguments.as_slice()
+        && first == complete::ARGUMENT
+    {
+        return complete::run(rest);
+    }
+    let matches = cli::command().try_get_matches_from(&arguments);
+    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
-            let mut words = arguments.iter().take_while(|word| *word != "--");
-            if words.any(|word| word == "--json") {
+            if argument_flags::wants_json(&arguments) {
                 usage_json(&error);
             }
             let _ = error.print();
@@ -92,11 +105,25 @@ fn usage_json(error: &clap::Error) {
     let _ = context::printer(&flags).json(&failure.to_json());
 }
 
+/// The text after the flags of `connect --help`.
+pub(crate) fn connect_help() -> &'static str {
+    #[cfg(unix)]
+    return connect::HELP;
+    #[cfg(not(unix))]
+    return "This system has no daemon; use `switchboard gateway`.";
+}
+
 fn dispatch(cli: Cli) -> Outcome {
     if cli.global.json {
         printer::want_json();
     }
-    if matches!(&cli.command, Command::Serve(arguments) if arguments.http.is_none()) {
+    let listen = match &cli.command {
+        Command::Serve(arguments) => Some(&arguments.listen),
+        Command::Gateway(arguments) => Some(&arguments.listen),
+        _ => None,
+    };
+    let is_bridge = matches!(cli.command, Command::Connect);
+    if is_bridge || listen.is_some_and(|listen| listen.http.is_none()) {
         // Standard output is reserved for the protocol.
         printer::never_json();
     }
@@ -105,24 +132,40 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Mcp(command) => mcp::run(command, cli.global),
         Command::Trust(command) => trust::run(command, &with(cli.global)?),
         Command::Pins(command) => pins::run(&command, &with(cli.global)?),
-        Command::Config(command) => config::run(&command, &with(cli.global)?),
+        Command::Config(command) => config::run(&command, &with(cli.global)?.repeating_warnings()),
         Command::Tools(arguments) => tools::run(&arguments, &with(cli.global)?),
         Command::Search(arguments) => search::run(&arguments, &with(cli.global)?),
         Command::Call(arguments) => call::run(&arguments, &with(cli.global)?),
-        Command::Status => status::run(&with(cli.global)?),
+        Command::Status(arguments) => status::run(&arguments, &with(cli.global)?),
         Command::Resources(from) => resources::run(&from, &with(cli.global)?),
         Command::Read(arguments) => read::run(&arguments, &with(cli.global)?),
         Command::Prompts(from) => prompts::run(&from, &with(cli.global)?),
         Command::Prompt(arguments) => prompt::run(&arguments, &with(cli.global)?),
         Command::Logs(arguments) => logs::run(&arguments, &with(cli.global)?),
-        Command::Doctor { server, repair } => {
-            doctor::run(server.as_deref(), repair, &with(cli.global)?)
-        }
+        Command::Doctor { server, repair } => doctor::run(
+            server.as_deref(),
+            repair,
+            &with(cli.global)?.repeating_warnings(),
+        ),
         Command::Permissions(command) => permissions::run(&command, &with(cli.global)?),
         Command::Audit(arguments) => audit::run(&arguments, &with(cli.global)?),
         Command::Chat(arguments) => chat::run(&arguments, &with(cli.global)?),
         Command::Serve(arguments) => serve::run(&arguments, &with(cli.global)?),
+        Command::Gateway(arguments) => gateway::run(&arguments, &with(cli.global)?),
+        #[cfg(unix)]
+        Command::Up(arguments) => up::run(&arguments, &with(cli.global)?),
+        #[cfg(unix)]
+        Command::Down => up::down(&with(cli.global)?),
+        #[cfg(unix)]
+        Command::Connect => connect::run(&with(cli.global)?),
+        #[cfg(not(unix))]
+        Command::Up(_) | Command::Down | Command::Connect => Err(Failure::failed(
+            "the daemon needs unix-domain sockets, which this system does not have",
+        )
+        .hint("use `switchboard gateway` instead")),
+        Command::Clients(command) => clients::run(&command, &with(cli.global)?),
         Command::Completions { shell } => completions::run(shell, &context::printer(&cli.global)),
+        Command::Help(arguments) => help::run(&arguments, &context::printer(&cli.global)),
         Command::Version => version::run(&context::printer(&cli.global)),
     }
 }

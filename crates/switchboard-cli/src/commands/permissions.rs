@@ -1,6 +1,8 @@
-//! `switchboard permissions …`: lists the rules in force, and explains the decision for a call.
+//! `switchboard permissions …`: lists the rules in force, explains the decision for a call, adds and removes rules.
 //!
 //! Starts no server: tools are looked up in the cached lists, else judged by name.
+
+mod rules;
 
 use std::fmt::Write as _;
 
@@ -15,20 +17,25 @@ use switchboard_config::entry::Permission;
 use switchboard_config::text::visible;
 
 use crate::cli::PermissionsCommand;
+use crate::commands::call::arguments::TypedArguments;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
-use crate::printer::{Table, paint, style};
+use crate::printer::{Column, Table, paint, style};
 use crate::servers::Servers;
-use crate::{session, view};
+use crate::{lookup, session, view};
 
 pub(crate) fn run(command: &PermissionsCommand, context: &Context) -> Outcome {
     let servers = Servers::load(context, None)?;
     match command {
         PermissionsCommand::List => list(&servers, context),
         PermissionsCommand::Explain { tool, arguments } => {
-            explain(tool, arguments.as_deref(), &servers, context)
+            explain(tool, arguments, &servers, context)
         }
+        PermissionsCommand::Allow(rule) => rules::add(rule, Permission::Allow, &servers, context),
+        PermissionsCommand::Ask(rule) => rules::add(rule, Permission::Ask, &servers, context),
+        PermissionsCommand::Deny(rule) => rules::add(rule, Permission::Deny, &servers, context),
+        PermissionsCommand::Remove(rule) => rules::remove(rule, &servers, context),
     }
 }
 
@@ -43,21 +50,10 @@ fn list(servers: &Servers, context: &Context) -> Outcome {
         printer.json(&engine.rules().iter().map(rule_json).collect())?;
         return Ok(Exit::Done);
     }
-    let mut table = Table::with_heading(&["ACTION", "TOOL", "IF", "SCOPE", "SOURCE"]);
-    for rule in engine.rules() {
-        let source = view::place(&rule.origin, &context.environment.home);
-        table.row([
-            (action_style(rule.action), rule.action.name()),
-            (style::NAME, &rule.tool),
-            (anstyle::Style::new(), &rule.conditions.join(", ")),
-            (style::QUIET, rule.origin.scope().name()),
-            (style::QUIET, &source),
-        ]);
-    }
     if engine.rules().is_empty() {
         printer.note("no rules");
     } else {
-        printer.data(table)?;
+        printer.table(&rules(&engine, context))?;
     }
     let typed = session::engine(servers, context, Policy::typed());
     let of = |engine: &Engine| engine.policy().default.name();
@@ -69,18 +65,30 @@ fn list(servers: &Servers, context: &Context) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn explain(tool: &str, arguments: Option<&str>, servers: &Servers, context: &Context) -> Outcome {
-    let arguments: Option<Box<RawValue>> = arguments
-        .map(|text| {
-            serde_json::from_str::<serde_json::Map<String, Value>>(text)
-                .and_then(|_| serde_json::from_str(text))
-                .map_err(|error| {
-                    Failure::usage("the arguments are not a JSON object")
-                        .because(error)
-                        .hint("pass the arguments of the call, such as '{\"path\": \"src\"}'")
-                })
-        })
-        .transpose()?;
+/// The rules in force, with their sources.
+pub(crate) fn rules(engine: &Engine, context: &Context) -> Table {
+    let mut table = Table::new(&[
+        Column::new("ACTION"),
+        Column::key("TOOL"),
+        Column::text("IF").dropped(3),
+        Column::new("SCOPE").dropped(2),
+        Column::path("SOURCE").dropped(1),
+    ]);
+    for rule in engine.rules() {
+        let source = view::place(&rule.origin, &context.environment.home);
+        table.row([
+            (action_style(rule.action), rule.action.name()),
+            (style::NAME, &rule.tool),
+            (anstyle::Style::new(), &rule.conditions.join(", ")),
+            (style::QUIET, rule.origin.scope().name()),
+            (style::QUIET, &source),
+        ]);
+    }
+    table
+}
+
+fn explain(tool: &str, words: &[String], servers: &Servers, context: &Context) -> Outcome {
+    let arguments = arguments(tool, words, servers, context)?;
     let engine = session::engine(servers, context, Policy::agent());
     let named = Named::find(tool, servers, context);
     let subject = named.subject();
@@ -98,6 +106,32 @@ fn explain(tool: &str, arguments: Option<&str>, servers: &Servers, context: &Con
             .note("its server is trusted: once connected, it may declare the tool read-only");
     }
     Ok(Exit::Done)
+}
+
+/// The arguments of the call, typed by the cached schema of the tool; `None` without words.
+fn arguments(
+    tool: &str,
+    words: &[String],
+    servers: &Servers,
+    context: &Context,
+) -> Result<Option<Box<RawValue>>, Failure> {
+    if words.is_empty() {
+        return Ok(None);
+    }
+    let typed = TypedArguments::read(words)?;
+    let (outlines, lists) = servers.remembered(context);
+    let catalog = remembered::catalog(&outlines, &lists);
+    let known = lookup::tool(&catalog, tool);
+    let schema = match &known {
+        Ok(tool) => tool.input_schema(),
+        Err(_) => RawValue::TRUE,
+    };
+    let arguments = typed.for_schema(schema)?;
+    if !arguments.get().trim_start().starts_with('{') {
+        return Err(Failure::usage("the arguments are not a JSON object")
+            .hint("pass the arguments of the call, such as path=src or '{\"path\": \"src\"}'"));
+    }
+    Ok(Some(arguments))
 }
 
 fn show(
@@ -196,7 +230,7 @@ impl Named {
             return Self::built_in(name, true);
         }
         let (outlines, lists) = servers.remembered(context);
-        if let Ok(tool) = remembered::catalog(&outlines, &lists).find(name) {
+        if let Ok(tool) = lookup::tool(&remembered::catalog(&outlines, &lists), name) {
             let reference = tool.reference();
             return Self::of(reference.server.as_str(), reference.tool.as_str(), true);
         }

@@ -16,7 +16,7 @@ use crate::cli::PinsCommand;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
-use crate::printer::{Table, paint, style};
+use crate::printer::{Column, Table, paint, style};
 use crate::servers::Servers;
 use crate::{session, terminal};
 
@@ -136,7 +136,12 @@ fn list(pins: &[Reviewed<'_>], context: &Context) -> Outcome {
         printer.note("no pins yet: tools are pinned when their server first connects");
         return Ok(Exit::Done);
     }
-    let mut table = Table::with_heading(&["STATE", "KIND", "NAME", "HASH"]);
+    let mut table = Table::new(&[
+        Column::new("STATE"),
+        Column::new("KIND").dropped(2),
+        Column::key("NAME"),
+        Column::new("HASH").dropped(1),
+    ]);
     for each in pins {
         let target = each.target();
         table.row([
@@ -149,7 +154,7 @@ fn list(pins: &[Reviewed<'_>], context: &Context) -> Outcome {
             ),
         ]);
     }
-    printer.data(table)?;
+    printer.table(&table)?;
     if pins.iter().any(Reviewed::waits) {
         printer.note("changed items are set aside; see `switchboard pins diff`");
     }

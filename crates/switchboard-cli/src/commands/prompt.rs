@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use switchboard::{ListKind, ServerName};
+use switchboard_config::entry::keys::nearest;
 use switchboard_config::text::visible;
 use switchboard_protocol::types::decode;
 use switchboard_protocol::types::prompt::{GetPromptRequestParams, GetPromptResult, Prompt};
@@ -18,34 +19,29 @@ use crate::servers::Servers;
 use crate::session;
 
 pub(crate) fn run(arguments: &PromptArguments, context: &Context) -> Outcome {
-    let pairs = pairs(&arguments.arguments)?;
-    let servers = Servers::load(context, Some(&arguments.server))?;
+    let servers = Servers::load(context, None)?;
+    let (server, name, words) = split(arguments, &servers)?;
+    let pairs = pairs(words)?;
+    let servers = servers.only(server);
     session::run(context, &servers, async |session| {
         session.start().await;
-        session.need(&arguments.server)?;
-        let lists = list_all(session, ListKind::Prompts, Some(&arguments.server)).await?;
+        session.need(server)?;
+        let lists = list_all(session, ListKind::Prompts, Some(server)).await?;
         let items = lists.iter().flat_map(content::Listed::items);
         let prompts: Vec<Prompt<'_>> = items.filter_map(|item| decode(item).ok()).collect();
-        let Some(prompt) = prompts.iter().find(|prompt| prompt.name == arguments.name) else {
+        let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else {
             let known = prompts.iter().map(|prompt| &*prompt.name);
-            let name = arguments.name.as_str();
             if let Some(failure) = lists.iter().find_map(|listed| listed.withheld(name)) {
                 return Err(failure);
             }
-            return Err(content::unknown(
-                "prompt",
-                &arguments.server,
-                name,
-                known,
-                "prompts",
-            ));
+            return Err(content::unknown("prompt", server, name, known, "prompts"));
         };
         check(prompt, &pairs)?;
-        let mut params = GetPromptRequestParams::new(arguments.name.as_str().into());
+        let mut params = GetPromptRequestParams::new(name.into());
         for (key, value) in &pairs {
             params.arguments.push(*key, (*value).into());
         }
-        let server = ServerName::from(arguments.server.as_str());
+        let server = ServerName::from(server);
         let result = session.host.get_prompt(&server, &params).await;
         let result = result.map_err(|error| content::failure(&error, session))?;
         if context.printer.json {
@@ -59,19 +55,52 @@ pub(crate) fn run(arguments: &PromptArguments, context: &Context) -> Outcome {
     })
 }
 
-fn pairs(words: &[String]) -> Result<Vec<(&str, &str)>, Failure> {
-    let pair = |word: &'_ String| {
-        let found = word.split_once('=').filter(|(key, _)| !key.is_empty());
-        found.is_some()
-    };
-    if let Some(word) = words.iter().find(|word| !pair(word)) {
-        let message = format!("`{}` is not an argument", visible(word));
-        return Err(Failure::usage(message).hint("use key=value"));
+/// The server, the prompt and the argument words.
+fn split<'a>(
+    arguments: &'a PromptArguments,
+    servers: &Servers,
+) -> Result<(&'a str, &'a str, &'a [String]), Failure> {
+    let first = arguments.prompt.as_str();
+    if !servers.has(first) {
+        // A server's name may contain a slash.
+        let slashes = first.match_indices('/');
+        let mut splits = slashes.map(|(at, _)| (first.get(..at), first.get(at + 1..)));
+        let known = splits.find_map(|split| match split {
+            (Some(server), Some(name)) if servers.has(server) => Some((server, name)),
+            _ => None,
+        });
+        if let Some((server, name)) = known {
+            return Ok((server, name, &arguments.arguments));
+        }
     }
-    Ok(words
-        .iter()
-        .filter_map(|word| word.split_once('='))
-        .collect())
+    match arguments.arguments.split_first() {
+        _ if !servers.has(first) => Err(servers.unknown(first.split('/').next().unwrap_or(first))),
+        Some((name, words)) => Ok((first, name, words)),
+        None => Err(Failure::usage("no prompt is named").hint(format!(
+            "`switchboard prompts --server {}` lists its prompts",
+            visible(first)
+        ))),
+    }
+}
+
+/// The pairs of `key=value`, `--key=value` and `--key value` words.
+fn pairs(words: &[String]) -> Result<Vec<(&str, &str)>, Failure> {
+    let mut pairs = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let flag = word.strip_prefix("--");
+        let pair = match (flag.unwrap_or(word).split_once('='), flag) {
+            (Some((key, value)), _) => Some((key, value)),
+            (None, Some(flag)) => words.next().map(|value| (flag, value.as_str())),
+            (None, None) => word.split_once(':'),
+        };
+        let Some((key, value)) = pair.filter(|(key, _)| !key.is_empty()) else {
+            let message = format!("`{}` is not an argument", visible(word));
+            return Err(Failure::usage(message).hint("use key=value"));
+        };
+        pairs.push((key, value));
+    }
+    Ok(pairs)
 }
 
 /// Rejects unknown and missing arguments before sending the request.
@@ -96,7 +125,11 @@ fn check(prompt: &Prompt<'_>, pairs: &[(&str, &str)]) -> Result<(), Failure> {
     let name = visible(&prompt.name);
     if let Some((key, _)) = pairs.iter().find(|(key, _)| !known.contains(key)) {
         let message = format!("prompt `{name}` has no argument `{}`", visible(key));
-        return Err(Failure::usage(message).hint(wants()));
+        let failure = Failure::usage(message);
+        return Err(match nearest(key, known.iter().copied()) {
+            Some(near) => failure.hint(format!("did you mean `{}`?", visible(near))),
+            None => failure.hint(wants()),
+        });
     }
     let given = |name: &str| pairs.iter().any(|(key, _)| *key == name);
     let mut arguments = prompt.arguments.items.iter();

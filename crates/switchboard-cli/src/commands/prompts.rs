@@ -10,9 +10,9 @@ use super::content::{Listed, json_list, list_all};
 use crate::cli::FromServer;
 use crate::context::Context;
 use crate::error::Outcome;
-use crate::printer::{Printer, Table, style};
+use crate::printer::{Column, Printer, Table, style};
 use crate::servers::Servers;
-use crate::session;
+use crate::{session, terminal};
 
 pub(crate) fn run(from: &FromServer, context: &Context) -> Outcome {
     let wanted = from.server.as_deref();
@@ -34,7 +34,12 @@ pub(crate) fn run(from: &FromServer, context: &Context) -> Outcome {
 }
 
 fn to_text(lists: &[Listed], printer: &Printer) -> String {
-    let mut table = Table::with_heading(&["SERVER", "PROMPT", "ARGUMENTS", "DESCRIPTION"]);
+    let mut table = Table::new(&[
+        Column::new("SERVER"),
+        Column::key("PROMPT"),
+        Column::text("ARGUMENTS"),
+        Column::text("DESCRIPTION").dropped(1),
+    ]);
     let mut count = 0;
     for listed in lists {
         for item in listed.items() {
@@ -58,7 +63,7 @@ fn to_text(lists: &[Listed], printer: &Printer) -> String {
         printer.note("no server has prompts");
         return String::new();
     }
-    table.to_string()
+    table.fitted(terminal::width())
 }
 
 /// `topic= [tone=]`: brackets mark optional arguments.

@@ -11,9 +11,9 @@ use super::status::size;
 use crate::cli::FromServer;
 use crate::context::Context;
 use crate::error::Outcome;
-use crate::printer::{Printer, Table, style};
+use crate::printer::{Column, Printer, Table, style};
 use crate::servers::Servers;
-use crate::session;
+use crate::{session, terminal};
 
 pub(crate) fn run(from: &FromServer, context: &Context) -> Outcome {
     let wanted = from.server.as_deref();
@@ -41,7 +41,13 @@ pub(crate) fn run(from: &FromServer, context: &Context) -> Outcome {
 
 fn to_text(resources: &[Listed], templates: &[Listed], printer: &Printer) -> String {
     let mut blocks = Vec::new();
-    let mut table = Table::with_heading(&["SERVER", "URI", "NAME", "TYPE", "SIZE"]);
+    let mut table = Table::new(&[
+        Column::new("SERVER"),
+        Column::key("URI"),
+        Column::text("NAME").dropped(3),
+        Column::new("TYPE").dropped(1),
+        Column::new("SIZE").dropped(2),
+    ]);
     let mut count = 0;
     for (listed, item) in each(resources) {
         let Ok(resource) = decode::<Resource<'_>>(item) else {
@@ -62,9 +68,14 @@ fn to_text(resources: &[Listed], templates: &[Listed], printer: &Printer) -> Str
         count += 1;
     }
     if count > 0 {
-        blocks.push(table.to_string());
+        blocks.push(table.fitted(terminal::width()));
     }
-    let mut table = Table::with_heading(&["SERVER", "TEMPLATE", "NAME", "TYPE"]);
+    let mut table = Table::new(&[
+        Column::new("SERVER"),
+        Column::key("TEMPLATE"),
+        Column::text("NAME").dropped(2),
+        Column::new("TYPE").dropped(1),
+    ]);
     count = 0;
     for (listed, item) in each(templates) {
         let Ok(template) = decode::<ResourceTemplate<'_>>(item) else {
@@ -83,7 +94,7 @@ fn to_text(resources: &[Listed], templates: &[Listed], printer: &Printer) -> Str
         count += 1;
     }
     if count > 0 {
-        blocks.push(table.to_string());
+        blocks.push(table.fitted(terminal::width()));
     }
     if blocks.is_empty() {
         printer.note("no server has resources");

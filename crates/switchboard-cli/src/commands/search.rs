@@ -6,22 +6,16 @@ use anstyle::Style;
 use serde::Serialize;
 use switchboard::catalog::{Catalog, CatalogServer, CatalogTool};
 use switchboard::search::{Hit, Index};
-use switchboard_config::text::visible;
-use unicode_width::UnicodeWidthStr as _;
 
 use crate::cli::SearchArguments;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
-use crate::printer::{Table, style};
+use crate::printer::{Column, Table, style};
 use crate::servers::Servers;
 use crate::session;
-use crate::terminal::{self, fitted};
 
 use super::tools::{Detail, about, remembered, warn_of_pins};
-
-/// Minimum width of a description, in columns.
-const MIN_ABOUT_WIDTH: usize = 20;
 
 pub(crate) fn run(arguments: &SearchArguments, context: &Context) -> Outcome {
     let query = arguments.query.join(" ");
@@ -90,34 +84,21 @@ fn show(catalog: &Catalog, hits: &[Hit], context: &Context) -> Result<(), Failur
         printer.note("no matching tools; `switchboard tools` lists all");
         return Ok(());
     }
-    printer.data(table(&found, terminal::width()))
+    printer.table(&table(&found))
 }
 
 /// One row per tool: name, score, description.
-fn table(found: &[Found<'_>], width: Option<usize>) -> Table {
-    let names = found
-        .iter()
-        .map(|(_, tool, _)| visible(tool.exposed().as_str()).width());
-    let name_width = names.max().unwrap_or_default();
-    let score_width = found
-        .iter()
-        .map(|(_, _, score)| format!("{score:.1}").len())
-        .max();
-    let score_width = score_width.unwrap_or_default();
-    let room = width.map(|width| {
-        let taken = name_width + 2 + score_width + 2;
-        width.saturating_sub(taken).max(MIN_ABOUT_WIDTH)
-    });
-    let mut table = Table::default();
+fn table(found: &[Found<'_>]) -> Table {
+    let mut table = Table::new(&[
+        Column::key(""),
+        Column::new("").right().dropped(1),
+        Column::text(""),
+    ]);
     for (server, tool, score) in found {
         let (name_style, about) = about(server, tool, Detail::Usual);
-        let about = match room {
-            Some(room) => fitted(&about, room),
-            None => about.as_str().into(),
-        };
         table.row([
             (name_style, tool.exposed().as_str()),
-            (style::QUIET, &format!("{score:>score_width$.1}")),
+            (style::QUIET, &format!("{score:.1}")),
             (Style::new(), &about),
         ]);
     }

@@ -1,38 +1,129 @@
-//! `switchboard status`: the status of every server.
+//! `switchboard status`: the status of every server, from the configuration and the cache, or measured.
 
 use std::time::{Duration, SystemTime};
 
 use anstyle::Style;
 use serde_json::{Value, json};
-use switchboard::catalog::ToolCount;
-use switchboard::status::ServerStatus;
+use switchboard::catalog::{CatalogServer, ToolCount};
+use switchboard::internal::{remembered, workspace};
+use switchboard::status::{ServerState, ServerStatus};
 use switchboard_config::entry::Transport;
 use switchboard_protocol::{Era, Revision};
+use switchboard_store::Timestamp;
 
+use crate::cli::StatusArguments;
+use crate::commands::mcp::import;
 use crate::context::Context;
-use crate::error::Outcome;
+use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
-use crate::printer::{Table, style};
-use crate::process_tree;
-use crate::servers::Servers;
-use crate::session;
-use crate::state::Shown;
+use crate::printer::{Column, Printer, Table, style};
+use crate::servers::{NO_SERVERS, Servers};
+use crate::state::{self, Shown};
+use crate::{process_tree, session, time};
 
-pub(crate) fn run(context: &Context) -> Outcome {
+/// Time between two refreshes of `--watch`.
+const REFRESH: Duration = Duration::from_secs(2);
+/// Begins an update that a terminal shows at once: moves to the top of the screen and erases it.
+const BEGIN: &[u8] = b"\x1b[?2026h\x1b[H\x1b[J";
+const END: &[u8] = b"\x1b[?2026l";
+
+pub(crate) fn run(arguments: &StatusArguments, context: &Context) -> Outcome {
     let servers = Servers::load(context, None)?;
+    if !arguments.connect && !arguments.watch {
+        show(&known(&servers, context), context)?;
+        notes(&servers, context);
+        return Ok(Exit::Done);
+    }
     session::run_listing(context, &servers, async |session| {
-        session.start_quietly().await;
-        let statuses = session.host.statuses();
-        let rows: Vec<Row> = statuses.iter().map(Row::of).collect();
-        let printer = &context.printer;
-        if printer.json {
-            printer.json(&rows.iter().map(Row::to_json).collect())?;
-        } else {
-            printer.data(table(&rows))?;
+        if arguments.connect {
+            session.start_quietly().await;
         }
+        let rows = || {
+            if arguments.connect {
+                session.host.statuses().iter().map(Row::of).collect()
+            } else {
+                known(&Servers::load_quietly(context), context)
+            }
+        };
+        if arguments.watch {
+            return watch(rows, context).await;
+        }
+        show(&rows(), context)?;
         session.suggest_doctor();
         Ok(Exit::Done)
     })
+}
+
+/// Shows the rows again and again, until Ctrl-C.
+async fn watch(rows: impl Fn() -> Vec<Row>, context: &Context) -> Outcome {
+    let printer = &context.printer;
+    let is_screen = Printer::is_on_terminal() && !printer.json;
+    loop {
+        let rows = rows();
+        if printer.json {
+            printer.json_line(&rows.iter().map(Row::to_json).collect())?;
+        } else {
+            if is_screen {
+                Printer::raw(BEGIN)?;
+            }
+            show(&rows, context)?;
+            printer.note("refreshing every 2 s; press Ctrl-C to stop");
+            if is_screen {
+                Printer::raw(END)?;
+            }
+        }
+        tokio::time::sleep(REFRESH).await;
+    }
+}
+
+fn show(rows: &[Row], context: &Context) -> Result<(), Failure> {
+    let printer = &context.printer;
+    if printer.json {
+        return printer.json(&rows.iter().map(Row::to_json).collect());
+    }
+    printer.table(&table(rows))
+}
+
+/// The servers by what is configured and cached. Starts nothing.
+fn known(servers: &Servers, context: &Context) -> Vec<Row> {
+    let (outlines, lists) = servers.remembered(context);
+    let catalog = remembered::catalog(&outlines, &lists);
+    let last = servers.last_known(context);
+    let cached = |mut row: Row| {
+        let of_server = |server: &CatalogServer| server.count();
+        if row.shown.word != state::READY {
+            return row;
+        }
+        row.tools = catalog.server(&row.name).map(of_server);
+        if let Some(known) = last.get(&row.name) {
+            row.revision = known.revision;
+            row.seen = known.listed_at;
+            if known.needs_login {
+                row.shown = Shown::of(&ServerState::NeedsAuth { failure: None });
+            }
+        }
+        row
+    };
+    if servers.is_embedded_only() {
+        let embedded = Row::new(workspace::NAME, Shown::ready(), Some(Transport::Sdk));
+        return vec![cached(embedded)];
+    }
+    let configured = servers.config.servers.iter();
+    configured
+        .map(|server| {
+            let shown = Shown::configured(server);
+            cached(Row::new(&server.name, shown, server.transport()))
+        })
+        .collect()
+}
+
+fn notes(servers: &Servers, context: &Context) {
+    let printer = &context.printer;
+    if servers.is_embedded_only() {
+        printer.note(NO_SERVERS);
+        import::suggest(context);
+    }
+    printer.note("from configuration and cache; --connect starts the servers");
 }
 
 pub(crate) struct Row {
@@ -45,9 +136,30 @@ pub(crate) struct Row {
     latency: Option<Duration>,
     memory: Option<u64>,
     tools: Option<ToolCount>,
+    /// When its tools were last listed; `None` while connected.
+    seen: Option<Timestamp>,
+    /// Whether a host has this status, as opposed to the cache.
+    is_live: bool,
 }
 
 impl Row {
+    /// A server of which only the entry is known.
+    fn new(name: &str, shown: Shown, transport: Option<Transport>) -> Self {
+        Self {
+            name: name.to_owned(),
+            shown,
+            transport: transport.map(Transport::name),
+            revision: None,
+            uptime: None,
+            restarts: 0,
+            latency: None,
+            memory: None,
+            tools: None,
+            seen: None,
+            is_live: false,
+        }
+    }
+
     pub(crate) fn of(status: &ServerStatus) -> Self {
         let is_connected = status.state.is_connected();
         let since = SystemTime::now().duration_since(status.since);
@@ -61,6 +173,8 @@ impl Row {
             latency: status.latency,
             memory: status.process.and_then(process_tree::memory),
             tools: is_connected.then_some(status.count),
+            seen: None,
+            is_live: true,
         }
     }
 
@@ -79,6 +193,7 @@ impl Row {
             "setAside": self.tools.map(|count| count.set_aside),
             "hidden": self.tools.map(|count| count.hidden),
             "error": self.shown.reason,
+            "listedAt": self.seen.map(time::exact),
         })
     }
 }
@@ -100,11 +215,25 @@ pub(crate) fn era_word(era: Era) -> &'static str {
 }
 
 pub(crate) fn table(rows: &[Row]) -> Table {
-    let mut table = Table::with_heading(&[
-        "NAME", "STATE", "PROTOCOL", "ERA", "UPTIME", "RESTARTS", "LATENCY", "MEMORY", "TOOLS",
+    let mut table = Table::new(&[
+        Column::new("NAME"),
+        Column::new("STATE").state(),
+        Column::new("PROTOCOL").dropped(3),
+        Column::new("ERA").dropped(1),
+        Column::new("UPTIME").dropped(6),
+        Column::new("RESTARTS").dropped(2),
+        Column::new("LATENCY").dropped(5),
+        Column::new("MEMORY").dropped(4),
+        Column::new("TOOLS"),
+        Column::new("LISTED").dropped(7),
     ]);
     let dash = || "–".to_owned();
     for row in rows {
+        let restarts = if row.is_live {
+            row.restarts.to_string()
+        } else {
+            dash()
+        };
         table.row([
             (style::NAME, &row.name),
             (row.shown.style, row.shown.word),
@@ -115,7 +244,7 @@ pub(crate) fn table(rows: &[Row]) -> Table {
                     .map_or("–", |revision| era_word(revision.era())),
             ),
             (Style::new(), &row.uptime.map_or_else(dash, span)),
-            (Style::new(), &row.restarts.to_string()),
+            (Style::new(), &restarts),
             (
                 Style::new(),
                 &row.latency
@@ -126,6 +255,7 @@ pub(crate) fn table(rows: &[Row]) -> Table {
                 Style::new(),
                 &row.tools.map_or_else(dash, |count| tools_cell(&count)),
             ),
+            (style::QUIET, &row.seen.map_or_else(dash, time::shown)),
         ]);
         if let Some(reason) = &row.shown.remark {
             table.remark(row.shown.style, reason);

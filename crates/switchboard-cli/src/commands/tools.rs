@@ -3,56 +3,117 @@
 //! Lists what connected servers offer, or, with `--no-connect`, their cached lists: one read of the store, with no
 //! runtime, thread or server.
 
-use std::fmt::Write as _;
-
 use anstyle::Style;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use switchboard::catalog::{Catalog, CatalogServer, CatalogTool, Flag, SetAsideReason};
+use switchboard::catalog::{
+    Catalog, CatalogServer, CatalogTool, Flag, LookupError, SetAsideReason,
+};
 use switchboard::internal::catalog::{NOT_PINNED_HINT, PINS_UNREADABLE_HINT};
 use switchboard::internal::remembered;
 use switchboard_agent::FailedServer;
 use switchboard_config::text::visible;
-use unicode_width::UnicodeWidthStr as _;
 
+use super::mcp::import;
+use super::{call, tool};
+use crate::adhoc::{self, AdHoc};
 use crate::cli::ToolsArguments;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
-use crate::printer::{paint, style};
+use crate::lookup;
+use crate::printer::{Column, Table, paint, style};
 use crate::servers::Servers;
 use crate::session;
 use crate::startup::counted;
-use crate::terminal::{self, fitted};
+use crate::terminal;
 
-/// Minimum width of a description, in columns.
-const MIN_ABOUT_WIDTH: usize = 20;
+/// Narrower terminals show tools by their own names: with the server's, little room is left for descriptions.
+const MIN_WIDTH_FOR_EXPOSED: usize = 100;
 
 pub(crate) fn run(arguments: &ToolsArguments, context: &Context) -> Outcome {
-    let servers = Servers::load(context, arguments.server.as_deref())?;
+    let (servers, what) = load(arguments, context)?;
+    let server = match &what {
+        What::All | What::Tool(_) => None,
+        What::Server(server) => Some(server.as_str()),
+    };
     if arguments.no_connect {
         let catalog = remembered(&servers, context);
-        let missing = match arguments.server {
-            Some(_) => Vec::new(),
-            None => servers.unusable(),
-        };
         let detail = Detail::of(arguments, Detail::Remembered);
+        if let What::Tool(name) = &what {
+            return tool::show(&catalog, name, context);
+        }
+        let missing = server.map_or_else(|| servers.unusable(), |_| Vec::new());
         show(&catalog, &missing, detail, context)?;
+        suggest_servers(&servers, context);
         return Ok(Exit::Done);
     }
+    let likely = match &what {
+        What::Tool(name) => call::likely_servers(name, &servers, context),
+        _ => Vec::new(),
+    };
     session::run_listing(context, &servers, async |session| {
-        match &arguments.server {
-            Some(wanted) => session.start_one(wanted).await?,
-            None => session.start().await,
+        match (server, likely.as_slice()) {
+            (Some(wanted), _) => session.start_one(wanted).await?,
+            (None, [wanted]) => session.start_one(wanted).await?,
+            (None, _) => session.start().await,
+        }
+        let catalog = session.host.catalog();
+        if let What::Tool(name) = &what {
+            return tool::show(&catalog, name, context);
         }
         let detail = Detail::of(arguments, Detail::Usual);
-        let missing = match arguments.server {
-            Some(_) => Vec::new(),
-            None => session.missing(),
-        };
-        show(&session.host.catalog(), &missing, detail, context)?;
+        let missing = server.map_or_else(|| session.missing(), |_| Vec::new());
+        show(&catalog, &missing, detail, context)?;
+        suggest_servers(&servers, context);
         Ok(session.exit())
     })
+}
+
+/// Says what to do if only the embedded server is there.
+fn suggest_servers(servers: &Servers, context: &Context) {
+    if servers.is_embedded_only() {
+        import::suggest(context);
+    }
+}
+
+/// What the command lists.
+enum What {
+    All,
+    Server(String),
+    Tool(String),
+}
+
+/// Loads the servers, and finds out whether the argument is a server, a tool or a URL.
+fn load(arguments: &ToolsArguments, context: &Context) -> Result<(Servers, What), Failure> {
+    let Some(what) = &arguments.what else {
+        let wanted = arguments.server.as_deref();
+        let servers = Servers::load(context, wanted)?;
+        let what = wanted.map_or(What::All, |wanted| What::Server(wanted.to_owned()));
+        return Ok((servers, what));
+    };
+    if adhoc::is_url(what) {
+        let (servers, name) = Servers::load_with(context, &AdHoc::Url(what.clone()))?;
+        return Ok((servers, What::Server(name)));
+    }
+    let servers = Servers::load(context, None)?;
+    if servers.has(what) {
+        return Ok((servers.only(what), What::Server(what.clone())));
+    }
+    let (outlines, lists) = servers.remembered(context);
+    let catalog = remembered::catalog(&outlines, &lists);
+    let is_unknown = matches!(
+        lookup::tool(&catalog, what),
+        Err(LookupError::Unknown { .. })
+    );
+    // A word without a separator may be a misspelled server. Only if it is not near one, all servers are started to find
+    // a tool of that name.
+    let is_tool = what.contains(['/', '.']) || what.starts_with("mcp__");
+    let may_be_new = lists.iter().any(|list| list.lists.is_none()) && !servers.is_near(what);
+    if is_tool || !is_unknown || may_be_new {
+        return Ok((servers, What::Tool(what.clone())));
+    }
+    Err(servers.unknown_server_or_tool(what))
 }
 
 /// The cached catalogue. Reports servers without a cached list.
@@ -91,16 +152,19 @@ fn show(
             .map_err(|error| Failure::failed("could not write JSON").because(error))?;
         return printer.json_text(&text);
     }
-    let mut text = to_text(catalog, detail, terminal::width());
+    let width = terminal::width();
+    let mut table = table(catalog, detail, width);
     if detail == Detail::All {
-        for server in missing {
+        for (index, server) in missing.iter().enumerate() {
+            if index > 0 || !catalog.servers().is_empty() {
+                table.line("");
+            }
             let name = paint(style::NAME, visible(&server.name));
             let why = format!("{}: {}", server.state, visible(&server.reason));
-            let gap = if text.is_empty() { "" } else { "\n" };
-            let _ = writeln!(text, "{gap}{name}  {}", paint(style::WARNING, why));
+            table.line(format!("{name}  {}", paint(style::WARNING, why)));
         }
     }
-    printer.data(text)
+    printer.data(table.fitted(width))
 }
 
 /// Warns about tools and instructions set aside because of pins, with the reason and a hint.
@@ -163,6 +227,12 @@ pub(super) fn warn_of_pins(catalog: &Catalog, context: &Context) {
     }
 }
 
+/// One tool as JSON, in the form of the list.
+pub(super) fn one_json(server: &CatalogServer, tool: &CatalogTool) -> Result<String, Failure> {
+    serde_json::to_string(&[Entry::of(server, tool)])
+        .map_err(|error| Failure::failed("could not write JSON").because(error))
+}
+
 /// A tool as JSON: the name that models use, and the rest as sent by the server.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -184,6 +254,22 @@ struct Entry<'c> {
 }
 
 impl<'c> Entry<'c> {
+    /// An offered tool.
+    fn of(server: &'c CatalogServer, tool: &'c CatalogTool) -> Self {
+        Self {
+            name: Some(tool.exposed().as_str()),
+            server: server.name().as_str(),
+            tool: Some(tool.reference().tool.as_str()),
+            title: tool.title().map(Into::into),
+            description: tool.description().map(Into::into),
+            input_schema: Some(tool.input_schema()),
+            annotations: tool.field("annotations"),
+            tokens: tool.tokens().0,
+            flags: server.flags(tool).iter().map(FlagEntry::from).collect(),
+            aside: None,
+        }
+    }
+
     /// A placeholder for the tools of a missing server.
     fn of_missing(server: &'c FailedServer) -> Self {
         Self {
@@ -225,18 +311,7 @@ impl From<&Flag> for FlagEntry {
 
 fn entries(server: &CatalogServer, all: bool) -> Vec<Entry<'_>> {
     let name = server.name().as_str();
-    let offered = server.tools().map(|tool| Entry {
-        name: Some(tool.exposed().as_str()),
-        server: name,
-        tool: Some(tool.reference().tool.as_str()),
-        title: tool.title().map(Into::into),
-        description: tool.description().map(Into::into),
-        input_schema: Some(tool.input_schema()),
-        annotations: tool.field("annotations"),
-        tokens: tool.tokens().0,
-        flags: server.flags(tool).iter().map(FlagEntry::from).collect(),
-        aside: None,
-    });
+    let offered = server.tools().map(|tool| Entry::of(server, tool));
     let aside = server.aside().filter(|_| all).map(|aside| Entry {
         name: None,
         server: name,
@@ -252,53 +327,50 @@ fn entries(server: &CatalogServer, all: bool) -> Vec<Entry<'_>> {
     offered.chain(aside).collect()
 }
 
-/// One block per server: its token cost, and its tools with their costs and first lines.
+/// The tools as text, for a terminal of this width.
 pub(super) fn to_text(catalog: &Catalog, detail: Detail, width: Option<usize>) -> String {
-    let blocks: Vec<(&CatalogServer, Vec<Row>)> = catalog
-        .servers()
-        .iter()
-        .map(|server| (server, rows(server, detail)))
-        .collect();
-    let cells = || blocks.iter().flat_map(|(_, rows)| rows);
-    let name_width = cells().map(|row| row.name.width()).max();
-    let name_width = name_width.unwrap_or_default();
-    let cost_width = cells().map(|row| row.cost.width()).max();
-    let cost_width = cost_width.unwrap_or_default();
-    let room = width.map(|width| {
-        let taken = 2 + name_width + 2 + cost_width + 2;
-        width.saturating_sub(taken).max(MIN_ABOUT_WIDTH)
-    });
-    let mut text = String::new();
-    for (server, rows) in &blocks {
-        if !text.is_empty() {
-            text.push('\n');
+    table(catalog, detail, width).fitted(width)
+}
+
+/// One block per server: its token cost, and its tools with their costs and first lines.
+fn table(catalog: &Catalog, detail: Detail, width: Option<usize>) -> Table {
+    let names = match width {
+        Some(width) if width < MIN_WIDTH_FOR_EXPOSED => Names::Own,
+        _ => Names::Exposed,
+    };
+    let mut table = Table::new(&[
+        Column::key(""),
+        Column::new("").right().dropped(1),
+        Column::text("").dropped(2),
+    ])
+    .indented(2);
+    let servers = catalog.servers();
+    for (index, server) in servers.iter().enumerate() {
+        if index > 0 {
+            table.line("");
         }
         let cost = format!("{}, {} tokens", server.count(), server.tokens().0);
         let name = paint(style::NAME, visible(server.name().as_str()));
-        let _ = writeln!(text, "{name}  {}", paint(style::QUIET, cost));
-        for row in rows {
-            let about = match room {
-                Some(room) => fitted(&row.about, room),
-                None => row.about.as_str().into(),
-            };
-            let gap = name_width.saturating_sub(row.name.width()) + 2;
-            let cost = " ".repeat(cost_width.saturating_sub(row.cost.width())) + &row.cost;
-            let name = paint(row.style, &row.name);
-            let cost = paint(style::QUIET, cost);
-            let line = format!("  {name}{:gap$}{cost}  {about}", "");
-            let _ = writeln!(text, "{}", line.trim_end());
+        table.line(format!("{name}  {}", paint(style::QUIET, cost)));
+        for row in rows(server, detail, names) {
+            table.row([
+                (row.style, &row.name),
+                (style::QUIET, &row.cost),
+                (Style::new(), &row.about),
+            ]);
         }
     }
-    if blocks.len() > 1 {
+    if servers.len() > 1 {
         let total = format!(
-            "\n{} of {}, {} tokens",
+            "{} of {}, {} tokens",
             counted(catalog.len(), "tool"),
-            counted(blocks.len(), "server"),
+            counted(servers.len(), "server"),
             catalog.tokens().0
         );
-        let _ = writeln!(text, "{}", paint(style::QUIET, total));
+        table.line("");
+        table.line(paint(style::QUIET, total));
     }
-    text
+    table
 }
 
 /// A tool as shown to people, sanitized.
@@ -309,12 +381,24 @@ struct Row {
     about: String,
 }
 
-fn rows(server: &CatalogServer, detail: Detail) -> Vec<Row> {
+/// How tools are named in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Names {
+    /// As models see them.
+    Exposed,
+    /// As their server names them, below a line with the server.
+    Own,
+}
+
+fn rows(server: &CatalogServer, detail: Detail, names: Names) -> Vec<Row> {
     let offered = server.tools().map(|tool| {
         let (style, about) = about(server, tool, detail);
         Row {
             style,
-            name: visible(tool.exposed().as_str()).into_owned(),
+            name: match names {
+                Names::Exposed => visible(tool.exposed().as_str()).into_owned(),
+                Names::Own => visible(tool.reference().tool.as_str()).into_owned(),
+            },
             cost: tool.tokens().0.to_string(),
             about,
         }

@@ -12,7 +12,7 @@ use crate::cli::TrustCommand;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
-use crate::printer::{Table, paint, style};
+use crate::printer::{Column, Table, paint, style};
 use crate::trust_items::{self, TrustItem};
 use crate::{store, terminal, view};
 
@@ -52,7 +52,11 @@ fn list(context: &Context) -> Outcome {
         printer.json(&present.chain(gone).collect())?;
         return Ok(Exit::Done);
     }
-    let mut table = Table::with_heading(&["STATE", "NAME", "FILE"]);
+    let mut table = Table::new(&[
+        Column::new("STATE"),
+        Column::key("NAME"),
+        Column::path("FILE").dropped(1),
+    ]);
     for each in &items {
         let file = view::path(each.file(context).as_ref(), &context.environment.home);
         let subject = each.subject.to_string();
@@ -74,7 +78,7 @@ fn list(context: &Context) -> Outcome {
         printer.note(format!("nothing in {project} requires trust"));
         return Ok(Exit::Done);
     }
-    printer.data(table)?;
+    printer.table(&table)?;
     if items.iter().any(TrustItem::waits) {
         printer
             .note("approve with `switchboard trust approve [NAME]`; until then it has no effect");

@@ -5,6 +5,7 @@
 //! chunks.
 //! All text is neutralised. Nothing here prints.
 
+mod highlight;
 mod render;
 mod table;
 mod wrap;
@@ -12,7 +13,9 @@ mod wrap;
 use anstyle::Style;
 use switchboard::internal::catalog::text::neutralise;
 
+use self::highlight::Language;
 use self::render::Renderer;
+use self::wrap::{Margin, wrap};
 use crate::live::Line;
 
 /// Longer lines and units are split here, so that buffered text is bounded.
@@ -28,6 +31,18 @@ pub(crate) struct Look {
     pub(crate) width: usize,
     /// Whether styles are visible. If not, the Markdown markers are printed.
     pub(crate) styled: bool,
+}
+
+/// Wraps plain text into indented rows.
+pub(crate) fn wrapped(text: &str, indent: &str, width: usize) -> Vec<String> {
+    let side = vec![(Style::new(), indent.to_owned())];
+    let margin = Margin {
+        first: side.clone(),
+        others: side,
+    };
+    let rows = wrap(&[(Style::new(), text.to_owned())], &margin, width);
+    let text = |row: &Line| row.iter().map(|(_, text)| text.as_str()).collect();
+    rows.iter().map(text).collect()
 }
 
 /// A partially received text.
@@ -76,6 +91,7 @@ struct Fence {
     mark: char,
     length: usize,
     indent: usize,
+    language: Language,
 }
 
 impl Markdown {
@@ -226,7 +242,7 @@ impl Markdown {
         // Remove the fence's own indentation from the code.
         let indent = line.len() - line.trim_start_matches(' ').len();
         let line = line.get(indent.min(fence.indent)..).unwrap_or(line);
-        rows.push(render::code(&neutralise(line), self.look));
+        rows.push(render::code(&neutralise(line), fence.language, self.look));
     }
 
     /// Adds the empty row before the next unit, if any.
@@ -284,6 +300,7 @@ impl Fence {
             mark,
             length,
             indent: line.len() - start.len(),
+            language: Language::of(rest),
         })
     }
 

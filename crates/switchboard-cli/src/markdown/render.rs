@@ -4,6 +4,7 @@ use anstyle::Style;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use switchboard::internal::catalog::text::neutralise;
 
+use super::highlight::Language;
 use super::table::Table;
 use super::wrap::{Margin, wrap};
 use super::{Look, style};
@@ -12,17 +13,16 @@ use crate::live::Line;
 /// Deeper nesting gets no further indentation.
 const MAX_DEPTH: usize = 12;
 
-pub(super) fn code(line: &str, look: Look) -> Line {
-    let style = if look.styled {
-        style::CODE
-    } else {
-        style::PLAIN
-    };
+pub(super) fn code(line: &str, language: Language, look: Look) -> Line {
     // The width of a tab depends on the terminal, so tabs are expanded.
-    let mut row = vec![
-        (style::PLAIN, "  ".to_owned()),
-        (style, line.replace('\t', "    ")),
-    ];
+    let line = line.replace('\t', "    ");
+    let mut row = vec![(style::PLAIN, "  ".to_owned())];
+    row.extend(match (look.styled, language) {
+        (false, _) => vec![(style::PLAIN, line)],
+        // Without rules for its language, code has one colour.
+        (true, Language::Plain) => vec![(style::CODE, line)],
+        (true, language) => language.paint(&line, style::PLAIN),
+    });
     trim(&mut row);
     row
 }
@@ -43,6 +43,8 @@ pub(super) struct Renderer {
     links: Vec<(String, usize)>,
     table: Option<Table>,
     code: bool,
+    /// The language of the open code block.
+    language: Language,
     /// Whether an empty row precedes the next text.
     gap: bool,
 }
@@ -59,6 +61,7 @@ impl Renderer {
             links: Vec::new(),
             table: None,
             code: false,
+            language: Language::Plain,
             gap: false,
         };
         let options =
@@ -134,9 +137,13 @@ impl Renderer {
                 self.space();
                 self.code = true;
                 // Indented code needs no extra gap.
-                if let CodeBlockKind::Indented = kind {
-                    self.gap = false;
-                }
+                self.language = match kind {
+                    CodeBlockKind::Fenced(info) => Language::of(&info),
+                    CodeBlockKind::Indented => {
+                        self.gap = false;
+                        Language::Plain
+                    }
+                };
             }
             Tag::List(first) => {
                 self.end_text();
@@ -318,7 +325,7 @@ impl Renderer {
     fn code_text(&mut self, text: &str) {
         for line in neutralise(text).lines() {
             let mut row = self.margin().first;
-            row.extend(code(line, self.look));
+            row.extend(code(line, self.language, self.look));
             self.rows.push(row);
         }
     }

@@ -1,7 +1,6 @@
 //! A cancellable single-line editor, for form fields.
 //!
-//! The chat prompt's line editor cannot be cancelled from outside; this one can, because the server may cancel its
-//! request before the user answers.
+//! The server may cancel its request before the user answers.
 
 use std::io;
 
@@ -15,14 +14,14 @@ use crate::terminal::{self, Key, Keyboard};
 const MAX_BYTES: usize = 16 * 1024;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Entered {
+pub(crate) enum Entered {
     Line(String),
     /// Escape, Ctrl-D, or the end of the input.
     Left,
 }
 
 /// Reads a line after a prompt. The prompt must be sanitized.
-pub(super) async fn line(
+pub(crate) async fn line(
     keyboard: &mut Keyboard,
     printer: &Printer,
     prompt: &str,
@@ -34,10 +33,10 @@ pub(super) async fn line(
             Key::Enter => break Entered::Line(text),
             Key::Escape => break Entered::Left,
             Key::End if text.is_empty() => break Entered::Left,
-            Key::Character(character) if text.len() < MAX_BYTES => {
-                // Ignore characters without width: the user could not see them.
-                if character.width().is_some_and(|width| width > 0) {
-                    text.push(character);
+            Key::Character(character) => {
+                let before = text.len();
+                add(&mut text, character, MAX_BYTES);
+                if text.len() > before {
                     if printer.can_draw {
                         redraw(printer, prompt, &text);
                     } else {
@@ -55,11 +54,18 @@ pub(super) async fn line(
                 let word = text.get(word_start..).unwrap_or_default().chars().count();
                 erase(printer, prompt, &mut text, word);
             }
-            Key::Character(_) | Key::End | Key::Other => {}
+            _ => {}
         }
     };
     printer.ask("\n");
     Ok(entered)
+}
+
+/// Adds a character, unless the user could not see it or the text is too long.
+pub(crate) fn add(text: &mut String, character: char, most: usize) {
+    if text.len() < most && character.width().is_some_and(|width| width > 0) {
+        text.push(character);
+    }
 }
 
 fn erase(printer: &Printer, prompt: &str, text: &mut String, count: usize) {

@@ -2,17 +2,20 @@
 
 use std::io;
 
+use anstyle::Style;
 use serde_json::{Map, Value};
 use switchboard_protocol::types::elicitation::{
     ElicitAction, ElicitRequestFormParams, ElicitResult,
 };
 use switchboard_protocol::types::wire::{Raw, RawObject};
 
-use super::entry::{self, Entered};
+use super::entry::Entered;
 use super::field::{Field, MAX_LISTED_CHOICES};
 use super::{paragraph, safe};
+use crate::dialog::{Choice, Chosen, Dialog};
 use crate::printer::{Printer, paint, style};
-use crate::terminal::{Key, Keyboard, fitted};
+use crate::screen;
+use crate::terminal::fitted;
 
 /// Forms with more fields are declined.
 const MAX_FIELDS: usize = 50;
@@ -30,9 +33,14 @@ pub(super) async fn fill_in(
     params: &ElicitRequestFormParams<'_>,
     printer: &Printer,
 ) -> io::Result<ElicitResult<'static>> {
-    let name = paint(style::NAME, safe(server));
-    printer.ask(format!("{} {name} asks:\n", paint(style::WARNING, "?")));
-    printer.ask(paragraph(&params.message));
+    let name = safe(server);
+    let mut dialog = Dialog::open(&format!("{name} has a question"), printer).await?;
+    dialog.say(vec![
+        (style::WARNING, "? ".to_owned()),
+        (style::NAME, name.clone()),
+        (Style::new(), " asks:".to_owned()),
+    ]);
+    paragraph(&params.message, &mut dialog);
     let fields = match fields(params) {
         Ok(fields) => fields,
         Err(reason) => {
@@ -40,15 +48,28 @@ pub(super) async fn fill_in(
             return Ok(ElicitResult::new(ElicitAction::Decline));
         }
     };
-    // One keyboard for the form: text typed ahead belongs to the next field.
-    let mut keyboard = Keyboard::open()?;
-    Ok(
-        match answers(&safe(server), &fields, &mut keyboard, printer).await? {
-            Filled::Sent(values) => accepted(&values),
-            Filled::Declined => ElicitResult::new(ElicitAction::Decline),
-            Filled::Left => ElicitResult::new(ElicitAction::Cancel),
-        },
-    )
+    let filled = answers(&name, &fields, &mut dialog).await?;
+    let is_panel = dialog.is_panel();
+    drop(dialog);
+    let report = |outcome: &str| {
+        if is_panel {
+            printer.note(paint(style::QUIET, format!("{outcome} {name}")));
+        }
+    };
+    Ok(match filled {
+        Filled::Sent(values) => {
+            report(&summary(&fields, &values));
+            accepted(&values)
+        }
+        Filled::Declined => {
+            report("declined the question of");
+            ElicitResult::new(ElicitAction::Decline)
+        }
+        Filled::Left => {
+            report("left the question of");
+            ElicitResult::new(ElicitAction::Cancel)
+        }
+    })
 }
 
 fn accepted(values: &Map<String, Value>) -> ElicitResult<'static> {
@@ -85,112 +106,119 @@ fn fields(params: &ElicitRequestFormParams<'_>) -> Result<Vec<Field>, String> {
     Ok(fields)
 }
 
-async fn answers(
-    server: &str,
-    fields: &[Field],
-    keyboard: &mut Keyboard,
-    printer: &Printer,
-) -> io::Result<Filled> {
-    let key = |key: &str| paint(style::NAME, key);
-    if !fields.is_empty() {
-        printer.ask(paint(
-            style::QUIET,
-            "  enter accepts the value in brackets, esc cancels the form\n",
-        ));
+/// What was sent, on one line.
+fn summary(fields: &[Field], values: &Map<String, Value>) -> String {
+    let shown: Vec<String> = fields
+        .iter()
+        .filter_map(|field| {
+            let value = values.get(&field.name)?;
+            Some(format!("{}: {}", field.label, field.shown(value)))
+        })
+        .collect();
+    if shown.is_empty() {
+        return "answered".to_owned();
     }
+    format!("sent {} to", shown.join(", "))
+}
+
+async fn answers(server: &str, fields: &[Field], dialog: &mut Dialog<'_>) -> io::Result<Filled> {
+    if !fields.is_empty() {
+        let keys = "  enter accepts the value in brackets, esc cancels the form";
+        dialog.say(vec![(style::QUIET, keys.to_owned())]);
+    }
+    let mut values = Map::new();
     loop {
-        let mut values = Map::new();
+        let mut typed = Map::new();
         for field in fields {
-            match one(field, keyboard, printer).await? {
-                Some(Some(value)) => _ = values.insert(field.name.clone(), value),
+            let before = values.get(&field.name).map(|value| field.shown(value));
+            match one(field, before.as_deref(), dialog).await? {
+                Some(Some(value)) => _ = typed.insert(field.name.clone(), value),
                 Some(None) => {}
                 None => return Ok(Filled::Left),
             }
         }
+        values = typed;
         for field in fields {
             if let Some(value) = values.get(&field.name) {
-                let line = format!("  {}: {}\n", field.label, field.shown(value));
-                printer.ask(paint(style::QUIET, line));
+                let line = format!("  {}: {}", field.label, field.shown(value));
+                dialog.say(vec![(style::QUIET, line)]);
             }
         }
-        let again = if fields.is_empty() {
-            String::new()
-        } else {
-            format!("  {} change it", key("e"))
-        };
-        // A completed form is sent by default; a question without fields is not, to avoid accidental consent.
-        let (send, no) = if fields.is_empty() {
-            ("", " (default)")
-        } else {
-            (" (default)", "")
-        };
-        // An unknown key asks again, so that no typed value is lost.
-        let is_changed = loop {
-            printer.ask(format!(
-                "  {} send it to {server}{send}{again}  {} no{no}  {} not now ",
-                key("y"),
-                key("n"),
-                key("esc"),
-            ));
-            let pressed = keyboard.key().await?;
-            if let Key::Character(character) = pressed {
-                printer.ask(safe(&character.to_string()));
-            }
-            printer.ask("\n");
-            match pressed {
-                Key::Character('y' | 'Y') => break false,
-                Key::Enter if !fields.is_empty() => break false,
-                Key::Character('e' | 'E') if !fields.is_empty() => break true,
-                Key::Escape | Key::End => return Ok(Filled::Left),
-                Key::Character('n' | 'N') => return Ok(Filled::Declined),
-                _ if !fields.is_empty() => {}
-                _ => return Ok(Filled::Declined),
-            }
-        };
-        if !is_changed {
-            return Ok(Filled::Sent(values));
+        match confirmed(server, !fields.is_empty(), dialog).await? {
+            Chosen::Key('y') => return Ok(Filled::Sent(values)),
+            Chosen::Key('e') => {}
+            Chosen::Key(_) => return Ok(Filled::Declined),
+            _ => return Ok(Filled::Left),
         }
     }
 }
 
-/// Prompts for one field. `None` if the form was cancelled, `Some(None)` if the field was left empty.
+/// Asks whether to send the form.
+async fn confirmed(server: &str, has_fields: bool, dialog: &mut Dialog<'_>) -> io::Result<Chosen> {
+    let mut choices = vec![Choice::new('y', format!("send it to {server}"))];
+    if has_fields {
+        choices.push(Choice::new('e', "change it"));
+    }
+    choices.push(Choice::new('n', "no"));
+    // A completed form is sent by default; a question without fields is not, to avoid accidental consent.
+    let default = if has_fields { 0 } else { choices.len() - 1 };
+    loop {
+        match dialog.choose(&choices, Some(default)).await? {
+            Chosen::Resized | Chosen::Back | Chosen::Forward => {}
+            // No typed value is lost by a wrong key.
+            Chosen::Other if has_fields => {}
+            Chosen::Other => return Ok(Chosen::Key('n')),
+            chosen => return Ok(chosen),
+        }
+    }
+}
+
+/// Prompts for one field. `before` is the answer to change. `None` if the form was cancelled, `Some(None)` if the field
+/// was left empty.
 async fn one(
     field: &Field,
-    keyboard: &mut Keyboard,
-    printer: &Printer,
+    before: Option<&str>,
+    dialog: &mut Dialog<'_>,
 ) -> io::Result<Option<Option<Value>>> {
-    let columns = crate::terminal::error_size().map_or(100, |size| size.columns);
-    let hint = paint(style::QUIET, field.hint());
+    let columns = screen::size().columns;
     let mark = if field.required { "" } else { " (optional)" };
-    let label = paint(style::NAME, &field.label);
-    printer.ask(format!("  {label}{mark}  {hint}\n"));
+    dialog.say(vec![
+        (Style::new(), "  ".to_owned()),
+        (style::NAME, field.label.clone()),
+        (Style::new(), format!("{mark}  ")),
+        (style::QUIET, field.hint()),
+    ]);
     if let Some(about) = &field.about {
-        let about = fitted(about, columns.saturating_sub(5));
-        printer.ask(format!("    {}\n", paint(style::QUIET, about)));
+        let about = fitted(about, columns.saturating_sub(5)).into_owned();
+        dialog.say(vec![(style::QUIET, format!("    {about}"))]);
     }
     for (index, choice) in field.choices().iter().take(MAX_LISTED_CHOICES).enumerate() {
         let title = fitted(&choice.title, columns.saturating_sub(10)).into_owned();
-        printer.ask(format!("    {:>2} {title}\n", index + 1));
+        dialog.say_text(&format!("    {:>2} {title}", index + 1));
     }
     if field.choices().len() > MAX_LISTED_CHOICES {
         let more = field.choices().len() - MAX_LISTED_CHOICES;
-        printer.ask(format!("       … and {more} more\n"));
+        dialog.say_text(&format!("       … and {more} more"));
     }
     let default = field
         .default()
         .map(|default| format!("[{}] ", fitted(&default, columns / 2)));
-    let prompt = format!(
-        "  {}{} ",
-        default.unwrap_or_default(),
-        paint(style::HINT, "›")
-    );
+    let prompt = vec![
+        (Style::new(), format!("  {}", default.unwrap_or_default())),
+        (style::HINT, "› ".to_owned()),
+    ];
+    let mut text = before.unwrap_or_default().to_owned();
     loop {
-        let Entered::Line(typed) = entry::line(keyboard, printer, &prompt).await? else {
+        let Entered::Line(typed) = dialog.line(&prompt, &text).await? else {
             return Ok(None);
         };
         match field.read(&typed) {
             Ok(value) => return Ok(Some(value)),
-            Err(wrong) => printer.ask(format!("  {} {wrong}\n", paint(style::ERROR, "✗"))),
+            Err(wrong) => dialog.say(vec![
+                (style::ERROR, "  ✗ ".to_owned()),
+                (Style::new(), wrong),
+            ]),
         }
+        text = typed;
     }
 }

@@ -3,7 +3,7 @@
 //! One question is asked at a time. Without a terminal the elicitation and sampling capabilities are not declared, and
 //! requests are declined.
 
-mod entry;
+pub(crate) mod entry;
 mod field;
 mod form;
 mod page;
@@ -32,9 +32,10 @@ use url::Url;
 
 pub(crate) use self::sampling::SamplingModel;
 use crate::context::Context;
-use crate::printer::Printer;
-use crate::terminal::Keyboard;
-use crate::{live, terminal};
+use crate::dialog::Dialog;
+use crate::markdown::wrapped;
+use crate::printer::{Printer, style};
+use crate::{live, screen, terminal};
 
 /// The client handler of every host in this program.
 pub(crate) struct AtTerminal {
@@ -80,10 +81,6 @@ impl AtTerminal {
         server: &ServerName,
         params: &ElicitRequestParams<'_>,
     ) -> io::Result<ElicitResult<'static>> {
-        let name = visible(server.as_str());
-        live::announce(&format!("{name} has a question: press enter to see it"));
-        let _lock = live::lock_terminal(&self.printer).await;
-        terminal::discard_keys();
         let server = server.as_str();
         match params {
             ElicitRequestParams::Form(params) => form::fill_in(server, params, &self.printer).await,
@@ -198,9 +195,13 @@ impl ClientHandler for AtTerminal {
 }
 
 /// Reads a typed or pasted line; `None` if cancelled. Dropping the future restores the terminal.
-pub(crate) async fn line(printer: &Printer, prompt: &str) -> Option<String> {
-    let mut keyboard = Keyboard::open().ok()?;
-    match entry::line(&mut keyboard, printer, prompt).await {
+pub(crate) async fn line(printer: &Printer, title: &str) -> Option<String> {
+    let mut dialog = Dialog::open(title, printer).await.ok()?;
+    if dialog.is_panel() {
+        dialog.say_text(title);
+    }
+    let prompt = vec![(style::HINT, "› ".to_owned())];
+    match dialog.line(&prompt, "").await {
         Ok(entry::Entered::Line(line)) => Some(line),
         Ok(entry::Entered::Left) | Err(_) => None,
     }
@@ -211,9 +212,13 @@ pub(crate) fn safe(text: &str) -> String {
     visible(&neutralise(text)).into_owned()
 }
 
-/// Sanitizes and indents a server's text, preserves its line breaks, and limits its length.
-fn paragraph(text: &str) -> String {
+/// Says a server's text: sanitized and indented, with its line breaks, limited in length.
+fn paragraph(text: &str, dialog: &mut Dialog<'_>) {
     let short = cut(neutralise(text), MAX_DESCRIPTION);
-    let lines = short.lines().map(|line| format!("  {}\n", safe(line)));
-    lines.collect()
+    let width = screen::size().columns.saturating_sub(1);
+    for line in short.lines() {
+        for row in wrapped(&safe(line), "  ", width) {
+            dialog.say_text(&row);
+        }
+    }
 }

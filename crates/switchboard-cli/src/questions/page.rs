@@ -4,15 +4,19 @@ use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
 
+use anstyle::Style;
 use switchboard::internal::auth::interactive::browser;
 use switchboard_protocol::types::elicitation::{
     ElicitAction, ElicitRequestUrlParams, ElicitResult,
 };
+use unicode_width::UnicodeWidthChar as _;
 use url::Url;
 
 use super::{paragraph, safe};
-use crate::printer::{Printer, paint, style};
-use crate::terminal::{Key, Keyboard};
+use crate::dialog::{Choice, Chosen, Dialog};
+use crate::live::{self, Line};
+use crate::printer::{Printer, style};
+use crate::screen;
 
 pub(super) async fn visit(
     server: &str,
@@ -20,12 +24,14 @@ pub(super) async fn visit(
     variables: &Arc<[(OsString, OsString)]>,
     printer: &Printer,
 ) -> io::Result<ElicitResult<'static>> {
-    let name = paint(style::NAME, safe(server));
-    printer.ask(format!(
-        "{} {name} asks you to visit a page:\n",
-        paint(style::WARNING, "?")
-    ));
-    printer.ask(paragraph(&params.message));
+    let name = safe(server);
+    let mut dialog = Dialog::open(&format!("{name} has a question"), printer).await?;
+    dialog.say(vec![
+        (style::WARNING, "? ".to_owned()),
+        (style::NAME, name),
+        (Style::new(), " asks you to visit a page:".to_owned()),
+    ]);
+    paragraph(&params.message, &mut dialog);
     let page = Url::parse(&params.url).ok();
     let page = page.filter(|url| matches!(url.scheme(), "http" | "https"));
     let Some((url, address)) = page.and_then(|url| Some((url.clone(), address(&url)?))) else {
@@ -33,49 +39,71 @@ pub(super) async fn visit(
         printer.warning(reason, None);
         return Ok(ElicitResult::new(ElicitAction::Decline));
     };
-    printer.ask(format!("  {address}\n"));
+    for row in rows(&address, screen::size().columns.saturating_sub(3)) {
+        dialog.say(row);
+    }
     if url.scheme() == "http" && !is_local(&url) {
-        printer.ask(format!(
-            "  {}\n",
-            paint(
-                style::WARNING,
-                "the page is not encrypted: others on the network can read what you type there"
-            )
-        ));
+        let warning =
+            "the page is not encrypted: others on the network can read what you type there";
+        dialog.say(vec![(style::WARNING, format!("  {warning}"))]);
     }
     let has_browser = browser::is_at_hand(variables);
-    let key = |key: &str| paint(style::NAME, key);
     let yes = if has_browser {
         "open it in the browser"
     } else {
         "I will open it myself"
     };
-    printer.ask(format!(
-        "  {} {yes}  {} no (default)  {} not now ",
-        key("y"),
-        key("n"),
-        key("esc"),
-    ));
-    let pressed = Keyboard::open()?.key().await?;
-    if let Key::Character(character) = pressed {
-        printer.ask(safe(&character.to_string()));
-    }
-    printer.ask("\n");
-    let action = match pressed {
-        Key::Character('y' | 'Y') => {
+    let choices = [Choice::new('y', yes), Choice::new('n', "no")];
+    let chosen = loop {
+        match dialog.choose(&choices, Some(1)).await? {
+            Chosen::Resized | Chosen::Back | Chosen::Forward => {}
+            chosen => break chosen,
+        }
+    };
+    let is_panel = dialog.is_panel();
+    drop(dialog);
+    let action = match chosen {
+        Chosen::Key('y') => {
+            if is_panel {
+                printer.note(live::painted(&address));
+            }
             if has_browser && let Err(error) = browser::open(&url, variables) {
                 printer.warning(error, Some("open the address above yourself"));
             }
             ElicitAction::Accept
         }
-        Key::Escape | Key::End => ElicitAction::Cancel,
-        _ => ElicitAction::Decline,
+        Chosen::Key(_) | Chosen::Other => ElicitAction::Decline,
+        _ => ElicitAction::Cancel,
     };
     Ok(ElicitResult::new(action))
 }
 
+/// Breaks a line into rows, so that none of it is cut.
+fn rows(line: &Line, room: usize) -> Vec<Line> {
+    let indent = || vec![(Style::new(), "  ".to_owned())];
+    let mut rows = vec![indent()];
+    let mut used = 0;
+    for (style, text) in line {
+        for character in text.chars() {
+            let width = character.width().unwrap_or_default();
+            if used + width > room.max(20) {
+                rows.push(indent());
+                used = 0;
+            }
+            used += width;
+            if let Some(row) = rows.last_mut() {
+                match row.last_mut() {
+                    Some((last, piece)) if last == style => piece.push(character),
+                    _ => row.push((*style, character.to_string())),
+                }
+            }
+        }
+    }
+    rows
+}
+
 /// Highlights the host as the browser parses it, so that userinfo or lookalikes cannot pass for it.
-fn address(url: &Url) -> Option<String> {
+fn address(url: &Url) -> Option<Line> {
     let host = url.host_str()?;
     let full = url.as_str();
     let start = url.scheme().len() + "://".len();
@@ -87,12 +115,11 @@ fn address(url: &Url) -> Option<String> {
         .map_or(0, |(user, _)| user.len() + 1);
     let at = start + before;
     let (head, rest) = (full.get(..at)?, full.get(at + host.len()..)?);
-    Some(format!(
-        "{}{}{}",
-        safe(head),
-        paint(style::NAME.underline(), safe(host)),
-        safe(rest)
-    ))
+    Some(vec![
+        (Style::new(), safe(head)),
+        (style::NAME.underline(), safe(host)),
+        (Style::new(), safe(rest)),
+    ])
 }
 
 fn is_local(url: &Url) -> bool {
@@ -112,7 +139,7 @@ mod tests {
     fn the_real_host_is_highlighted() {
         let shown = |text: &str| {
             let url = Url::parse(text).unwrap();
-            let marked = address(&url).unwrap();
+            let marked = live::painted(&address(&url).unwrap());
             let on = style::NAME.underline();
             marked
                 .replace(&format!("{on}"), "[")

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anstyle::Style;
 use futures_util::StreamExt as _;
 use switchboard::permissions::{ConsentView, Screen};
 use switchboard::{ServerName, declined};
@@ -17,17 +18,14 @@ use switchboard_protocol::types::wire::OneOrMany;
 use switchboard_protocol::{ErrorCode, ErrorObject};
 
 use super::safe;
+use crate::dialog::{Choice, Chosen, Dialog};
 use crate::live;
-use crate::printer::{Printer, paint, style};
-use crate::terminal::{self, Key, Keyboard, Size};
+use crate::printer::{Printer, style};
+use crate::screen;
 
 /// Tokens that one server may use, input and output, per run of the program.
 const BUDGET: u64 = 200_000;
-/// Assumed size of a terminal that does not report one, and rows needed besides the request.
-const SCREEN: Size = Size {
-    columns: 100,
-    rows: 30,
-};
+/// Rows needed besides the request.
 const ROWS_AROUND: usize = 8;
 
 /// The model for sampling requests, once one is set.
@@ -105,62 +103,62 @@ impl SamplingModel {
         printer: &Printer,
     ) -> io::Result<bool> {
         let name = safe(server.as_str());
-        live::announce(&format!(
-            "{name} wants to ask your model: press enter to see it"
-        ));
-        let _lock = live::lock_terminal(printer).await;
-        terminal::discard_keys();
-        let key = |key: &str| paint(style::NAME, key);
-        printer.ask(format!(
-            "{} {} wants to ask your model, for an answer of at most {most} tokens:\n",
-            paint(style::WARNING, "?"),
-            paint(style::NAME, &name),
-        ));
-        let size = terminal::error_size().unwrap_or(SCREEN);
-        let columns = size.columns.saturating_sub(1);
+        let title = format!("{name} wants to ask your model");
+        let mut dialog = Dialog::open(&title, printer).await?;
         let view = view(system, messages);
-        let folded = view.folded(Screen {
-            columns,
-            rows: size.rows.saturating_sub(ROWS_AROUND),
-        });
-        let show = |rows: &[String]| rows.iter().for_each(|row| printer.ask(format!("{row}\n")));
-        show(&folded.rows);
-        let mut is_shown = folded.is_complete();
-        let mut keyboard = Keyboard::open()?;
+        let mut is_shown = false;
+        let mut is_said = false;
         loop {
-            let more = if is_shown {
-                String::new()
-            } else {
-                format!("  {} show all of it", key("v"))
-            };
-            printer.ask(format!(
-                "{more}  {} once  {} until this program ends  {} no (default) ",
-                key("y"),
-                key("s"),
-                key("n"),
-            ));
-            let pressed = keyboard.key().await?;
-            if let Key::Character(character) = pressed {
-                printer.ask(safe(&character.to_string()));
+            if dialog.is_panel() || !is_said {
+                is_said = true;
+                dialog.clear();
+                is_shown |= say(&name, most, &view, &mut dialog);
             }
-            printer.ask("\n");
-            match pressed {
-                Key::Character('v' | 'V') => {
-                    show(&view.unfolded(columns));
+            let mut choices = Vec::new();
+            if !is_shown {
+                choices.push(Choice::new('v', "show all of it"));
+            }
+            choices.push(Choice::new('y', "once"));
+            choices.push(Choice::new('s', "until this program ends"));
+            choices.push(Choice::new('n', "no"));
+            match dialog.choose(&choices, Some(choices.len() - 1)).await? {
+                Chosen::Key('v') => {
+                    for row in view.unfolded(screen::size().columns.saturating_sub(1)) {
+                        printer.ask(format!("{row}\n"));
+                    }
                     is_shown = true;
                 }
-                Key::Character('y' | 'Y' | 's' | 'S') if !is_shown => {
-                    printer.ask("  part of the request is not shown: press v to see it first\n");
+                Chosen::Key('y' | 's') if !is_shown => {
+                    let refusal = "part of the request is not shown: press v to see it first";
+                    printer.warning(refusal, None);
                 }
-                Key::Character('s' | 'S') => {
+                Chosen::Key('s') => {
                     lock(&self.granted).insert(server.clone());
                     return Ok(true);
                 }
-                Key::Character('y' | 'Y') => return Ok(true),
-                _ => return Ok(false),
+                Chosen::Key('y') => return Ok(true),
+                Chosen::Resized | Chosen::Back | Chosen::Forward => {}
+                Chosen::Key(_) | Chosen::Left | Chosen::Other => return Ok(false),
             }
         }
     }
+}
+
+/// Says what the server wants to ask. Returns whether all of it is there.
+fn say(name: &str, most: u64, view: &ConsentView, dialog: &mut Dialog<'_>) -> bool {
+    let size = screen::size();
+    let wants = format!(" wants to ask your model, for an answer of at most {most} tokens:");
+    dialog.say(vec![
+        (style::WARNING, "? ".to_owned()),
+        (style::NAME, name.to_owned()),
+        (Style::new(), wants),
+    ]);
+    let folded = view.folded(Screen {
+        columns: size.columns.saturating_sub(1),
+        rows: size.rows.saturating_sub(ROWS_AROUND),
+    });
+    folded.rows.iter().for_each(|row| dialog.say_text(row));
+    folded.is_complete()
 }
 
 /// The request as shown to the user.

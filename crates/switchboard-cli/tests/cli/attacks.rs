@@ -73,8 +73,8 @@ fn server_text_is_sanitized_in_output() {
         "resources",
         "resources --json",
         "read evil test://one --json",
-        "status",
-        "status --json",
+        "status --connect",
+        "status --connect --json",
         "logs evil",
         "logs evil --json",
         "mcp list",
@@ -177,7 +177,7 @@ fn server_text_is_sanitized_on_a_terminal() {
         "prompt evil greet",
         "resources",
         "logs evil",
-        "status",
+        "status --connect",
         "doctor",
     ] {
         let drawn = on_a_terminal(&context, line);
@@ -235,7 +235,7 @@ fn repository(context: &TestContext, argument: &str) {
 const EVERYTHING: [&str; 9] = [
     "tools",
     "call helper/anything",
-    "status",
+    "status --connect",
     "mcp list",
     "doctor",
     "resources",

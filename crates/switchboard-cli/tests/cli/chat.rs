@@ -130,7 +130,13 @@ fn json_is_one_document() {
                 "is_error": false,
                 "elapsed_ms": null,
             }],
-            "usage": {"input": 20, "cache_read": 0, "cache_write": 0, "output": 10},
+            "usage": {
+                "input": 20,
+                "cache_read": 0,
+                "cache_write": 0,
+                "output": 10,
+                "cost": {"usd": 0.00014, "as_of": "2026-10-16"},
+            },
             "reason": "done",
             "failed_servers": [],
         });

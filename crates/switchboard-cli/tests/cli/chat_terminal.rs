@@ -1,204 +1,12 @@
 //! A chat on a terminal: the screen after each key.
 
-use std::fs::File;
-use std::io::{Read as _, Write as _};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, Instant};
-
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::Winsize;
 use serde_json::json;
 use switchboard_test::model::{Step, Turn};
 
 use crate::chat::Machine;
 use crate::pins::change;
 use crate::servers::{PYTHON, configure};
-
-/// Timeout of every wait; only a failing test reaches it.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Makes the terminal the controlling one, as a shell does, so that it sends signals.
-const AS_A_SHELL: &str = "import os, sys
-os.setsid()
-terminal = os.open(sys.argv[1], os.O_RDWR)
-for stream in range(3):
-    os.dup2(terminal, stream)
-os.execv(sys.argv[2], sys.argv[2:])";
-
-/// The bytes written to the terminal, and its screen.
-struct Shown {
-    bytes: Vec<u8>,
-    screen: vt100::Parser,
-    ended: bool,
-}
-
-/// The program on a terminal.
-pub(crate) struct Terminal {
-    child: Child,
-    keys: File,
-    shown: Arc<(Mutex<Shown>, Condvar)>,
-}
-
-impl Terminal {
-    pub(crate) fn start(
-        machine: &Machine,
-        arguments: &[&str],
-        columns: u16,
-        variables: &[(&str, &str)],
-    ) -> Self {
-        let controller =
-            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-        grantpt(&controller).unwrap();
-        unlockpt(&controller).unwrap();
-        let size = Winsize {
-            ws_row: 50,
-            ws_col: columns,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
-        rustix::termios::tcsetwinsize(&controller, size).unwrap();
-        let name = ptsname(&controller, Vec::new()).unwrap();
-        let context = &machine.context;
-        let child = Command::new(&*PYTHON)
-            .args(["-c", AS_A_SHELL, name.to_str().unwrap()])
-            .arg(assert_cmd::cargo::cargo_bin("switchboard"))
-            .args(arguments)
-            .env_clear()
-            .env("TERM", "xterm")
-            .env("NO_COLOR", "1")
-            .env("HOME", context.path("home"))
-            .env("PATH", context.path("bin"))
-            .env("SWITCHBOARD_CONFIG_DIR", context.path("config"))
-            .env("SWITCHBOARD_STATE_DIR", context.path("state"))
-            .env("SWITCHBOARD_MANAGED_FILE", context.path("managed.toml"))
-            .env("ANTHROPIC_API_KEY", "key")
-            .env("ANTHROPIC_BASE_URL", machine.model.anthropic_url())
-            .envs(variables.iter().copied())
-            .current_dir(context.path("project"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let keys = File::from(controller);
-        let shown = Arc::new((
-            Mutex::new(Shown {
-                bytes: Vec::new(),
-                screen: vt100::Parser::new(50, columns, 500),
-                ended: false,
-            }),
-            Condvar::new(),
-        ));
-        let mut output = keys.try_clone().unwrap();
-        std::thread::spawn({
-            let shown = Arc::clone(&shown);
-            move || {
-                let mut buffer = [0; 4096];
-                loop {
-                    // Reading fails while the other end is not open.
-                    let read = output.read(&mut buffer).unwrap_or(0);
-                    let mut place = shown.0.lock().unwrap();
-                    let chunk = &buffer[..read];
-                    place.bytes.extend_from_slice(chunk);
-                    place.screen.process(chunk);
-                    place.ended = read == 0 && !place.bytes.is_empty();
-                    shown.1.notify_all();
-                    if place.ended {
-                        return;
-                    }
-                }
-            }
-        });
-        Self { child, keys, shown }
-    }
-
-    /// Presses keys. A line reader may discard keys after the end of its line, so wait for a prompt first.
-    pub(crate) fn press(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).unwrap();
-    }
-
-    /// Waits until the screen contains this.
-    #[track_caller]
-    pub(crate) fn sees(&self, text: &str) {
-        self.until(text, |screen| screen.contains(text));
-    }
-
-    /// Waits for an empty prompt at the end of the screen.
-    #[track_caller]
-    pub(crate) fn sees_prompt(&self) {
-        self.until("a prompt", |screen| screen.trim_end().ends_with("\n›"));
-    }
-
-    #[track_caller]
-    pub(crate) fn until(&self, what: &str, is_there: impl Fn(&str) -> bool) {
-        let end = Instant::now() + PATIENCE;
-        let mut shown = self.shown.0.lock().unwrap();
-        loop {
-            let screen = shown.screen.screen().contents();
-            if is_there(&screen) {
-                return;
-            }
-            let left = end.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero() && !shown.ended, "no {what} in:\n{screen}");
-            shown = self.shown.1.wait_timeout(shown, left).unwrap().0;
-        }
-    }
-
-    /// The screen, without trailing spaces.
-    pub(crate) fn screen(&self) -> String {
-        let shown = self.shown.0.lock().unwrap();
-        let contents = shown.screen.screen().contents();
-        let lines = contents.lines().map(str::trim_end);
-        lines.collect::<Vec<_>>().join("\n")
-    }
-
-    fn bytes(&self) -> String {
-        String::from_utf8_lossy(&self.shown.0.lock().unwrap().bytes).into_owned()
-    }
-
-    /// Waits for the program to exit.
-    #[track_caller]
-    pub(crate) fn end(mut self) -> (Option<i32>, String) {
-        let deadline = Instant::now() + PATIENCE;
-        let mut shown = self.shown.0.lock().unwrap();
-        while !shown.ended {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                self.child.kill().unwrap();
-            }
-            shown = self.shown.1.wait_timeout(shown, left).unwrap().0;
-        }
-        drop(shown);
-        (self.child.wait().unwrap().code(), self.screen())
-    }
-}
-
-/// Replaces times and ids, which differ between runs.
-fn steady(machine: &Machine, screen: &str) -> String {
-    let text = machine.context.filtered(screen);
-    let mut steady = String::new();
-    for line in text.lines() {
-        let words: Vec<&str> = line.split(' ').collect();
-        let word = |index: usize| words.get(index).copied().unwrap_or_default();
-        let shown = (0..words.len()).map(|index| {
-            let is_time = word(index).parse::<f64>().is_ok() && word(index + 1) == "s";
-            let is_id = index > 0 && word(index - 1) == "--resume";
-            match (is_time, is_id) {
-                (true, _) => "#",
-                (_, true) => "[ID]",
-                _ => word(index),
-            }
-        });
-        steady.push_str(&shown.collect::<Vec<_>>().join(" "));
-        steady.push('\n');
-    }
-    steady
-}
-
-fn call(id: &str, tool: &str, arguments: serde_json::Value) -> Turn {
-    Turn::new().call(id, tool, arguments)
-}
+use crate::terminal::{ASKED, Terminal, call, steady};
 
 #[test]
 fn a_conversation_with_a_call_an_approval_a_form_and_an_interrupt() {
@@ -222,27 +30,26 @@ fn a_conversation_with_a_call_an_approval_a_form_and_an_interrupt() {
     terminal.sees("Ask something.");
     terminal.sees_prompt();
     terminal.press("echo\r");
-    terminal.sees("no (default)");
+    terminal.sees(ASKED);
     terminal.press("y");
     terminal.sees("It said `hi`.");
     terminal.sees_prompt();
 
     terminal.press("where does it go?\r");
-    terminal.until("the second question", |screen| {
-        screen.matches("no (default)").count() == 2
-    });
+    terminal.sees("call ask of server desk?");
+    terminal.sees(ASKED);
     terminal.press("s");
     terminal.sees("Your name");
     terminal.press("A\r");
     terminal.sees("expected at least 2 characters, got 1");
-    terminal.press("Adaa\u{7f}\r");
+    terminal.press("\u{15}Adaa\u{7f}\r");
     terminal.sees("a whole number");
     terminal.press("\r");
     terminal.sees("[green] ›");
     terminal.press("red\r");
     terminal.sees("[n] ›");
     terminal.press("y\r");
-    terminal.sees("y send it to desk");
+    terminal.sees("❯ y  send it to desk");
     terminal.press("y");
     terminal.sees("The parcel is on its way.");
     terminal.sees_prompt();
@@ -279,18 +86,19 @@ fn a_finished_form_is_sent_by_enter_and_choices_show_titles() {
     let mut terminal = Terminal::start(&machine, &["chat"], 80, &[]);
     terminal.sees_prompt();
     terminal.press("choose\r");
-    terminal.sees("no (default)");
+    terminal.sees(ASKED);
     terminal.press("y");
     terminal.sees("[Small] ›");
     terminal.press("large\r");
     terminal.sees("size: Large");
-    terminal.sees("y send it to desk (default)");
-    // An unknown key changes nothing.
-    terminal.press("x");
-    terminal.until("the question again", |screen| {
-        screen.matches("send it to desk").count() == 2
-    });
+    terminal.sees("❯ y  send it to desk");
+    // An unknown key changes nothing, and the selection can be moved there and back.
+    terminal.press("x\u{1b}[B");
+    terminal.sees("❯ e  change it");
+    terminal.press("\u{1b}[A");
+    terminal.sees("❯ y  send it to desk");
     terminal.press("\r");
+    terminal.sees("sent size: Large to desk");
     terminal.sees("Fine.");
     terminal.sees_prompt();
     terminal.press("/exit\r");
@@ -312,14 +120,12 @@ fn a_flood_of_questions_is_refused_and_reported_once() {
     let mut terminal = Terminal::start(&machine, &["chat"], 80, &[]);
     terminal.sees_prompt();
     terminal.press("flood\r");
-    terminal.sees("no (default)");
+    terminal.sees(ASKED);
     terminal.press("y");
     for count in 1..=4 {
         terminal.until("a form", |screen| {
-            screen.matches("desk asks:").count() == count
-        });
-        terminal.until("its field", |screen| {
-            screen.matches("Your name").count() == count
+            screen.contains("Your name")
+                && screen.matches("left the question of desk").count() == count - 1
         });
         terminal.press("\u{1b}");
     }
@@ -345,19 +151,17 @@ fn a_command_is_allowed_as_narrowly_as_it_says() {
     let mut terminal = Terminal::start(&machine, &["chat"], 80, &[]);
     terminal.sees_prompt();
     terminal.press("go\r");
-    terminal.sees("allow from now on: this command line");
-    terminal.sees("no (default)");
+    terminal.sees("a  everywhere: this command line");
+    terminal.sees(ASKED);
     terminal.press("w");
-    terminal.sees("allow from now on: `pwd …`, with any further arguments");
+    terminal.sees("a  everywhere: `pwd …`, with any further arguments");
     terminal.press("a");
     terminal.sees("a rule for Bash was added to");
     let rule = "tool = \"Bash\"\naction = \"allow\"\ncommand = \"pwd\"\n";
     assert!(machine.context.read("config/mcp.toml").contains(rule));
     // That grant allowed the second; the third is not a single command.
     terminal.sees("command: pwd; echo more");
-    terminal.until("the question about the third", |screen| {
-        screen.trim_end().ends_with("no (default)")
-    });
+    terminal.sees(ASKED);
     terminal.press("n");
     terminal.sees("First.");
     terminal.sees_prompt();
@@ -385,14 +189,12 @@ fn a_change_is_shown_before_it_is_approved() {
     terminal.press("go\r");
     terminal.sees("new file new.txt, 2 lines, 8 bytes:");
     terminal.sees("│ two");
-    terminal.sees("no (default)");
+    terminal.sees(ASKED);
     terminal.press("y");
     terminal.sees("change new.txt, line 2:");
     terminal.sees("│ -two");
     terminal.sees("│ +three");
-    terminal.until("the second question", |screen| {
-        screen.matches("no (default)").count() == 2
-    });
+    terminal.sees(ASKED);
     assert_eq!(machine.context.read("project/new.txt"), "one\ntwo\n");
     terminal.press("y");
     terminal.sees("Done.");
@@ -407,8 +209,9 @@ fn commands_prompts_and_completion() {
     let machine = Machine::with_desk("", "", vec![Turn::text("Reviewed.")]);
     let mut terminal = Terminal::start(&machine, &["chat"], 100, &[]);
     terminal.sees_prompt();
-    terminal.press("/mcp\r");
-    terminal.sees("not started");
+    terminal.sees("1/1 servers");
+    terminal.press("/mcp list\r");
+    terminal.sees("connected");
     terminal.sees_prompt();
     terminal.press("/tools\r");
     terminal.sees("mcp__desk__visit");
@@ -444,11 +247,13 @@ fn commands_prompts_and_completion() {
     terminal.press("/help\r");
     terminal.sees("/compact");
     terminal.sees_prompt();
-    // Ctrl-C discards a typed line, and leaves on an empty one.
+    // Ctrl-C discards a typed line; on an empty one, it leaves the second time.
     terminal.press("half a thought");
     terminal.sees("› half a thought");
     terminal.press("\u{3}");
     terminal.sees_prompt();
+    terminal.press("\u{3}");
+    terminal.sees("ctrl-C again leaves");
     terminal.press("\u{3}");
     let (code, screen) = terminal.end();
     assert_eq!(code, Some(130), "{screen}");
@@ -474,10 +279,10 @@ fn a_page_is_opened_only_with_consent() {
     let mut terminal = Terminal::start(&machine, &["chat"], 80, &[]);
     terminal.sees_prompt();
     terminal.press("connect\r");
-    terminal.sees("no (default)");
+    terminal.sees(ASKED);
     terminal.press("y");
     terminal.sees("https://bank.example@login.example/connect");
-    terminal.sees("y I will open it myself");
+    terminal.sees("y  I will open it myself");
     terminal.press("\u{1b}");
     terminal.sees("Fine.");
     terminal.sees_prompt();
@@ -504,7 +309,9 @@ fn an_interrupt_leaves_the_form_and_the_turn() {
         let mut terminal = Terminal::start(&machine, &["chat"], 80, &[("TERM", term)]);
         terminal.sees_prompt();
         terminal.press("where?\r");
-        terminal.sees("no (default)");
+        terminal.until("the question", |screen| {
+            screen.contains(ASKED) || screen.contains("no (default)")
+        });
         terminal.press("y");
         terminal.sees("Your name");
         terminal.press("Ada");
@@ -535,7 +342,7 @@ fn a_server_asks_the_model_with_consent_only() {
         let mut terminal = Terminal::start(&machine, &["chat"], 80, &[]);
         terminal.sees_prompt();
         terminal.press("sample\r");
-        terminal.sees("no (default)");
+        terminal.sees(ASKED);
         terminal.press("y");
         terminal.sees("desk wants to ask your model, for an answer of at most 50 tokens:");
         terminal.sees("What is 6 times 7?");
@@ -600,7 +407,7 @@ fn a_prompt_of_a_server_is_the_first_input_of_a_chat() {
     let machine = Machine::with_desk("", "", vec![Turn::text("Summed up.")]);
     let mut terminal = Terminal::start(&machine, &["chat"], 80, &[]);
     terminal.sees_prompt();
-    terminal.press("/mcp__desk__reviw\r");
+    terminal.press("/mcp__desk__reviwe\r");
     terminal.sees("did you mean `/mcp__desk__review`?");
     terminal.sees_prompt();
     terminal.press("/mcp__desk__review what=tea\r");

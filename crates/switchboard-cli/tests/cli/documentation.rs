@@ -40,7 +40,15 @@ fn every_key_is_documented() {
 fn every_command_is_documented() {
     let text = std::fs::read_to_string(workspace().join("docs/cli.md")).unwrap();
     let context = TestContext::new();
-    for group in ["", "mcp", "trust", "pins", "config", "permissions"] {
+    for group in [
+        "",
+        "mcp",
+        "trust",
+        "pins",
+        "config",
+        "permissions",
+        "clients",
+    ] {
         let help = context.line(&format!("{group} --help")).stdout;
         let commands = help
             .split("Commands:\n")
@@ -83,7 +91,7 @@ fn flags(text: &str) -> BTreeSet<&str> {
 fn the_documentation_names_only_flags_that_exist() {
     let context = TestContext::new();
     let root = context.line("--help").stdout;
-    let mut help = root.clone();
+    let mut help = root.clone() + &context.line("help --help").stdout;
     let names = |help: &str| -> Vec<String> {
         let commands = help.split("Commands:\n").nth(1).unwrap_or_default();
         let lines = commands.lines().take_while(|line| line.starts_with("  "));

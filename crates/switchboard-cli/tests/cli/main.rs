@@ -12,21 +12,41 @@ mod bash_sandbox;
 #[cfg(target_os = "linux")]
 mod chat;
 #[cfg(target_os = "linux")]
+mod chat_commands;
+#[cfg(target_os = "linux")]
+mod chat_meanwhile;
+#[cfg(target_os = "linux")]
+mod chat_screen;
+#[cfg(target_os = "linux")]
 mod chat_terminal;
+#[cfg(target_os = "linux")]
+mod chat_views;
+mod clients;
+mod clients_move;
 mod cloud;
+#[cfg(target_os = "linux")]
+mod completion;
 mod content;
 mod contract;
+#[cfg(target_os = "linux")]
+mod daemon;
 mod diagnostics;
 #[cfg(unix)]
 mod doctor;
 mod documentation;
 mod edit;
 #[cfg(target_os = "linux")]
+mod everyday;
+mod guesses;
+#[cfg(target_os = "linux")]
+mod half_hour;
+#[cfg(target_os = "linux")]
 mod login;
 mod malformed;
 #[cfg(target_os = "linux")]
 mod one_shot;
 mod output;
+mod own_program;
 mod permissions;
 mod pins;
 #[cfg(target_os = "linux")]
@@ -45,6 +65,10 @@ mod servers;
 #[cfg(target_os = "linux")]
 mod state;
 mod support;
+#[cfg(target_os = "linux")]
+mod tables;
+#[cfg(target_os = "linux")]
+mod terminal;
 mod tools_of_others;
 mod trust;
 mod untrusted;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{TestContext, named};
+use crate::support::{EMBEDDED, TestContext, named};
 
 /// An error in one file.
 struct Case {
@@ -392,10 +392,8 @@ fn a_broken_enterprise_file_keeps_everything_else_out() {
     let context = TestContext::new();
     context.write(MANAGED, "mode = \"merge\"\n[mcp_servers\n");
     context.write(USER_TOML, "[mcp_servers.mine]\ncommand = \"npx\"\n");
-    assert_eq!(
-        context.json("mcp list --no-connect --json"),
-        serde_json::json!([])
-    );
+    let run = context.line("mcp list --no-connect --json");
+    assert_eq!(run.server_names(), EMBEDDED);
     assert_eq!(context.run(&["config", "check"]).code, 3);
 }
 

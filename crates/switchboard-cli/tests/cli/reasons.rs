@@ -4,10 +4,10 @@ use serde_json::json;
 use switchboard_test::model::Turn;
 
 use crate::chat::Machine;
-use crate::chat_terminal::Terminal;
 use crate::serve;
 use crate::servers::{configure, log};
 use crate::support::TestContext;
+use crate::terminal::{Terminal, ends_with_prompt};
 
 /// One server per reason to be missing, and one that works but hides some of its tools.
 fn with_every_reason(context: &TestContext) {
@@ -49,12 +49,12 @@ fn the_list_in_a_chat_has_the_states_and_reasons_of_mcp_list() {
     terminal.press("/tools\r");
     terminal.sees("mcp__good__echo");
     terminal.sees_prompt();
-    terminal.press("/mcp\r");
+    terminal.press("/mcp list\r");
     // Wait for the answer: the typed text is on the screen earlier.
     let heading = "NAME    STATE";
     terminal.until("the list", |screen| {
         let listed = screen.rsplit_once(heading);
-        listed.is_some_and(|(_, listed)| listed.trim_end().ends_with("\n›"))
+        listed.is_some_and(|(_, listed)| ends_with_prompt(listed))
     });
     let screen = terminal.screen();
     let (_, listed) = screen.rsplit_once(heading).unwrap();
@@ -111,7 +111,7 @@ fn tools_that_wait_for_an_approval_are_counted_alike_everywhere() {
         ("tools", format!("6 tools ({rest})")),
         ("doctor", format!("6 tools ({rest})")),
         ("mcp list", format!("6 ({rest})")),
-        ("status", format!("6 ({rest})")),
+        ("status --connect", format!("6 ({rest})")),
     ] {
         let run = context.line(line);
         assert!(run.stdout.contains(&said), "{line}: {said}\n{}", run.all());
@@ -121,7 +121,7 @@ fn tools_that_wait_for_an_approval_are_counted_alike_everywhere() {
     terminal.press("/mcp reconnect shop\r");
     terminal.sees(&format!("shop is connected: 6 tools ({rest})"));
     terminal.sees_prompt();
-    terminal.press("/mcp\r");
+    terminal.press("/mcp list\r");
     terminal.until("the count", |screen| {
         screen.lines().any(|line| {
             let words: Vec<&str> = line.split_whitespace().collect();

@@ -630,11 +630,12 @@ fn no_variable_of_ours_reaches_a_server() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stdout.contains("PATH"), "{}", run.stdout);
     assert!(!run.stdout.contains("canary"), "{}", run.stdout);
-    // The supervisor identifies its processes by this variable, which reveals nothing else.
+    // How deep Switchboard is nested in itself, and the variable by which the supervisor identifies its processes. They
+    // reveal nothing else.
     let seen: serde_json::Map<_, _> = serde_json::from_str(&run.stdout).unwrap();
     let ours: Vec<_> = seen
         .keys()
         .filter(|name| name.starts_with("SWITCHBOARD_"))
         .collect();
-    assert_eq!(ours, ["SWITCHBOARD_SERVER_ID"]);
+    assert_eq!(ours, ["SWITCHBOARD_DEPTH", "SWITCHBOARD_SERVER_ID"]);
 }

@@ -204,7 +204,7 @@ fn secrets_echoed_by_a_server_are_masked() {
         "call mcp__parrot__reject",
         "call mcp__parrot__fail",
         "mcp list",
-        "status",
+        "status --connect",
         "logs parrot",
         "logs dying",
         "doctor",

@@ -6,8 +6,8 @@ LOG gets a line for every message that comes in, so that a test can see what the
 `exit` (ends at once, with a word on stderr), `silent` (never answers), `stubborn` (does not end by itself).
 
 If there is a file LOG.changes, it is a JSON object: `tools` are definitions that take the place of those of the same
-name or stand beside them, `without` names tools that are gone, `instructions` are the server's, and `prompts` and
-`templates` are its lists of those. The variable EXTRA_TOOL names one more tool.
+name or stand beside them, `without` names tools that are gone, `instructions` are the server's, and `prompts`,
+`templates` and `resources` are its lists of those. The variable EXTRA_TOOL names one more tool.
 """
 
 import json
@@ -118,7 +118,7 @@ def answer(message):
     if method == "prompts/get":
         return {"messages": [{"role": "user", "content": text("filled in")}]}
     if method == "resources/list":
-        return {"resources": []}
+        return {"resources": CHANGES.get("resources", [])}
     if method == "resources/templates/list" and "templates" in CHANGES:
         return {"resourceTemplates": CHANGES["templates"]}
     if method == "ping":

@@ -225,7 +225,8 @@ fn a_call_starts_only_the_server_it_needs() {
     assert_eq!(context.line("call beta/echo text=hi").code, 0);
     assert_eq!(received(&context, "alpha"), Vec::<String>::new());
     // A name that does not identify its server queries all of them.
-    assert_eq!(context.line("call echo text=hi").code, 1);
+    let ambiguous = context.line("call echo text=hi");
+    assert_eq!(ambiguous.code, 2, "{}", ambiguous.stderr);
     assert!(received(&context, "alpha").contains(&"tools/list".to_owned()));
 }
 
@@ -245,7 +246,7 @@ fn the_embedded_server_can_be_called() {
         ],
     );
     insta::assert_snapshot!(shown);
-    let status = context.json("status --json");
+    let status = context.json("status --connect --json");
     assert_eq!(status[0]["name"], "workspace");
     assert_eq!(status[0]["state"], "connected");
 }
@@ -257,9 +258,12 @@ fn status_of_servers() {
         ("broken", "exit"),
         ("off", ";enabled = false"),
     ]);
-    let shown = recorded(&context, &["status", "--color always status"]);
+    let shown = recorded(
+        &context,
+        &["status --connect", "--color always status --connect"],
+    );
     insta::assert_snapshot!(steady(&shown));
-    let status = context.json("status --json");
+    let status = context.json("status --connect --json");
     let alpha = named(&status, "alpha");
     assert!(
         alpha["memory"]
@@ -298,7 +302,7 @@ fn a_failed_required_server_sets_the_exit_code() {
     );
     assert_eq!(context.line("call alpha/echo text=hi").code, 0);
     assert_eq!(context.line("mcp list").code, 0);
-    assert_eq!(context.line("status").code, 0);
+    assert_eq!(context.line("status --connect").code, 0);
 }
 
 /// A server on loopback that answers every request with this status.

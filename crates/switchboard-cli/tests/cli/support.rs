@@ -11,6 +11,9 @@ pub(crate) struct TestContext {
     root: TempDir,
 }
 
+/// The servers of a machine without any configured.
+pub(crate) const EMBEDDED: [&str; 1] = ["workspace"];
+
 /// The outcome of running the program.
 pub(crate) struct Run {
     pub(crate) code: i32,
@@ -68,14 +71,30 @@ impl TestContext {
 
     /// The program in the project, isolated from the real machine.
     pub(crate) fn command(&self) -> Command {
-        let mut command = Command::cargo_bin("switchboard").unwrap();
+        Command::from_std(self.process())
+    }
+
+    /// Like [`command`](Self::command), with streams to choose.
+    ///
+    /// Every run is the first of its day, so that it shows all warnings.
+    pub(crate) fn process(&self) -> std::process::Command {
+        let _ = std::fs::remove_file(self.path("state/warned.json"));
+        self.later_today()
+    }
+
+    /// Like [`process`](Self::process), on the day of the run before.
+    pub(crate) fn later_today(&self) -> std::process::Command {
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("switchboard"));
         command
             .env_clear()
             .env("HOME", self.path("home"))
             .env("PATH", self.path("bin"))
+            .env("TZ", "UTC")
             .env("SWITCHBOARD_CONFIG_DIR", self.path("config"))
             .env("SWITCHBOARD_STATE_DIR", self.path("state"))
             .env("SWITCHBOARD_MANAGED_FILE", self.path("managed.toml"))
+            // A model server of the developer's machine is not used.
+            .env("SWITCHBOARD_LOCAL_MODELS", "off")
             // A closed port, so that no test can connect to another machine.
             .env("HTTPS_PROXY", "http://127.0.0.1:9")
             .env("HTTP_PROXY", "http://127.0.0.1:9")
@@ -160,6 +179,15 @@ impl Run {
             stdout: String::from_utf8(output.stdout.clone()).unwrap(),
             stderr: String::from_utf8(output.stderr.clone()).unwrap(),
         }
+    }
+
+    /// The names in the output of `mcp list --json`.
+    pub(crate) fn server_names(&self) -> Vec<String> {
+        let list: Value = serde_json::from_str(&self.stdout).unwrap();
+        let names = list.as_array().unwrap().iter();
+        names
+            .map(|each| each["name"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     /// Standard output and standard error.

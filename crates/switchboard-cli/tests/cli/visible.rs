@@ -49,7 +49,7 @@ fn a_look_alike_is_refused_visibly_and_the_higher_scope_is_used() {
             "{reason}"
         );
         assert!(reason.contains(".mcp.toml"), "{reason}");
-        let status = context.json("status --json");
+        let status = context.json("status --connect --json");
         assert_eq!(named(&status, user)["state"], "refused");
         let text = context.run(&["mcp", "list"]);
         assert!(text.stdout.contains("mistaken for"), "{}", text.stdout);
@@ -146,7 +146,7 @@ fn a_duplicate_is_shadowed_by_name_and_comes_back_when_the_other_is_disabled() {
     );
     assert!(reason.contains(".switchboard.local.toml"), "{reason}");
     for line in [
-        "status",
+        "status --connect",
         "mcp list",
         "mcp list --no-connect",
         "doctor",
@@ -486,7 +486,7 @@ fn one_count_of_tools_says_what_is_missing_from_it() {
     assert!(tools.stdout.contains(message_text), "{}", tools.stdout);
     let doctor = context.run(&["doctor"]);
     assert!(doctor.stdout.contains(message_text), "{}", doctor.stdout);
-    for line in ["mcp list", "status"] {
+    for line in ["mcp list", "status --connect"] {
         let run = context.line(line);
         let cell = "7 (1 set aside, 2 hidden by its entry)";
         assert!(run.stdout.contains(cell), "{line}\n{}", run.stdout);

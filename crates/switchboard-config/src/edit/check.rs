@@ -93,7 +93,7 @@ pub(super) fn verify(
 }
 
 /// Whether two values are equal, ignoring positions and the order of members.
-pub(super) fn same(left: &Node<'_>, right: &Node<'_>) -> bool {
+pub(crate) fn same(left: &Node<'_>, right: &Node<'_>) -> bool {
     match (&left.value, &right.value) {
         (Value::Table(left), Value::Table(right)) => same_members(left, right, None),
         (Value::Array(left), Value::Array(right)) => {

@@ -20,6 +20,7 @@ mod error;
 mod hcl;
 mod json;
 mod page;
+mod rename;
 mod render;
 mod rule;
 mod toml;
@@ -29,8 +30,10 @@ use crate::scope::Scope;
 use crate::source::SourceFile;
 use crate::tree::Node;
 
+pub(crate) use check::same;
 pub use error::{EditError, EditErrorKind};
-pub use rule::{NewCondition, NewRule, add_rule};
+pub use rename::rename;
+pub use rule::{NewCondition, NewRule, add_rule, remove_rule};
 
 /// An edit of a file's text. Paths are keys from the root, such as `["mcp_servers", "github", "env"]`.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,7 +90,7 @@ fn change(text: &str, format: Format, edit: &Edit<'_>) -> Result<String, EditErr
     let before = check::read(&file, format)?;
     let found = before.at(edit.path());
     match (edit, found) {
-        (Edit::Set { value, .. }, Some(found)) if check::same(found, value) => {
+        (Edit::Set { value, .. }, Some(found)) if same(found, value) => {
             return Ok(text.to_owned());
         }
         _ => {}

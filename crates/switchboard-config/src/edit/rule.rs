@@ -5,8 +5,9 @@
 
 use std::fmt::Write as _;
 
-use super::{Edit, EditError, apply, check};
+use super::{Edit, EditError, EditErrorKind, apply, check};
 
+use crate::entry::Permission;
 use crate::format::Format;
 use crate::scope::Scope;
 use crate::source::SourceFile;
@@ -49,6 +50,15 @@ pub enum NewCondition {
 }
 
 impl NewRule {
+    /// Creates a rule for all calls of the tools.
+    pub fn new(tool: impl Into<String>, action: Permission) -> Self {
+        Self {
+            tool: tool.into(),
+            action: action.name(),
+            condition: None,
+        }
+    }
+
     /// Creates a rule with the action `allow`.
     pub fn allow(tool: impl Into<String>, condition: Option<NewCondition>) -> Self {
         Self {
@@ -123,6 +133,89 @@ pub fn add_rule(text: &str, format: Format, rule: &NewRule) -> Result<String, Ed
     apply(text, format, &edit)
 }
 
+/// Removes every rule with exactly this tool pattern, with the comments above it, and returns the new text.
+pub fn remove_rule(text: &str, format: Format, tool: &str) -> Result<String, EditError> {
+    let mut changed = remove_first(text, format, tool)?;
+    while let Ok(less) = remove_first(&changed, format, tool) {
+        changed = less;
+    }
+    Ok(changed)
+}
+
+fn remove_first(text: &str, format: Format, tool: &str) -> Result<String, EditError> {
+    let failed = |kind| EditError::new(&PATH, kind);
+    let file = SourceFile::new("", Scope::Dynamic, text);
+    let before = check::read(&file, format).map_err(failed)?;
+    let stated = before.at(&PATH);
+    let stated = stated.ok_or_else(|| failed(EditErrorKind::NotFound))?;
+    let stated = stated.as_array().unwrap_or(std::slice::from_ref(stated));
+    let is_meant = |rule: &Node<'_>| rule.get("tool").and_then(Node::as_str) == Some(tool);
+    let index = stated.iter().position(is_meant);
+    let (index, start) = index
+        .and_then(|index| Some((index, stated.get(index)?.extent().start as usize)))
+        .ok_or_else(|| failed(EditErrorKind::NotFound))?;
+    let rest: Vec<Node<'_>> = stated
+        .iter()
+        .enumerate()
+        .filter(|(each, _)| *each != index)
+        .map(|(_, rule)| rule.clone())
+        .collect();
+    if rest.is_empty() {
+        return apply(text, format, &Edit::Remove { path: &PATH });
+    }
+    let rest: Value<'_> = rest.into_iter().collect();
+    let rest = Node::detached(rest);
+    if format == Format::Toml
+        && let Some(shrunk) = shrunk(text, start, &rest)
+    {
+        return Ok(shrunk);
+    }
+    let edit = Edit::Set {
+        path: &PATH,
+        value: rest,
+    };
+    apply(text, format, &edit)
+}
+
+/// Removes the lines of a `[[permissions.rules]]` table; `None` if the result does not parse as expected.
+fn shrunk(text: &str, start: usize, rules: &Node<'_>) -> Option<String> {
+    let line_start = |at: usize| {
+        let above = text.get(..at)?;
+        Some(above.rfind('\n').map_or(0, |end| end + 1))
+    };
+    let mut from = line_start(start)?;
+    while from > 0 {
+        let above = line_start(from - 1)?;
+        if !text.get(above..from)?.trim_start().starts_with('#') {
+            break;
+        }
+        from = above;
+    }
+    let mut to = text.len();
+    let mut comment = None;
+    let mut at = text
+        .get(start..)?
+        .find('\n')
+        .map_or(text.len(), |end| start + end + 1);
+    for line in text.get(at..)?.split_inclusive('\n') {
+        let trimmed = line.trim_start();
+        if trimmed.starts_with('[') {
+            // Comments directly above the next table belong to it.
+            to = comment.unwrap_or(at);
+            break;
+        }
+        comment = trimmed.starts_with('#').then(|| comment.unwrap_or(at));
+        at += line.len();
+    }
+    let shrunk = format!("{}{}", text.get(..from)?, text.get(to..)?);
+    let file = SourceFile::new("", Scope::Dynamic, &shrunk);
+    let after = check::read(&file, Format::Toml).ok()?;
+    let is_meant = after
+        .at(&PATH)
+        .is_some_and(|found| check::same(found, rules));
+    is_meant.then_some(shrunk)
+}
+
 /// Appends a table; `None` if the result does not parse as expected.
 fn grown(text: &str, rule: &NewRule, rules: &Node<'_>) -> Option<String> {
     let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
@@ -158,7 +251,7 @@ fn key(name: &str) -> String {
     }
 }
 
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {
         match character {
@@ -179,7 +272,6 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::edit::EditErrorKind;
 
     #[track_caller]
     fn check(format: Format, before: &str, after: &str) {
@@ -242,6 +334,30 @@ mod tests {
             "exact_arguments = \"{\\\"a\\\":1}\"",
             "\"exact_arguments\"",
         );
+    }
+
+    #[test]
+    fn a_rule_is_removed_with_its_comments() {
+        let check = |tool: &str, before: &str, after: &str| {
+            assert_eq!(remove_rule(before, Format::Toml, tool).unwrap(), after);
+        };
+        let first = "# one\n[[permissions.rules]]\ntool = \"a\"\naction = \"deny\"\n\n";
+        let second =
+            "# two\n# more\n[[permissions.rules]]\ntool = \"b\"\naction = \"ask\" # why\n\n";
+        let rest = "# servers\n[mcp_servers.a]\ncommand = \"y\"\n";
+        let whole = format!("{first}{second}{rest}");
+        check("b", &whole, &format!("{first}{rest}"));
+        check("a", &whole, &format!("{second}{rest}"));
+        check("a", &format!("{first}{second}{first}"), second);
+        check(
+            "b",
+            "[permissions]\nrules = [{ tool = \"a\", action = \"ask\" }, { tool = \"b\", action = \"ask\" }]\n",
+            "[permissions]\nrules = [{ tool = \"a\", action = \"ask\" }]\n",
+        );
+        let left = remove_rule(first, Format::Toml, "a").unwrap();
+        assert!(!left.contains("tool"), "{left}");
+        let error = remove_rule(first, Format::Toml, "c").unwrap_err();
+        assert_eq!(error.kind, EditErrorKind::NotFound);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::Tool;
 use super::dialect::{Dialect, Meaning};
 use super::dialects::dialect;
+use super::own::{own_note, own_of};
 use super::read::{EntryReader, Input, Inputs, deadlines};
 use super::variables::{Names, is_name, variable_name};
 use crate::diagnostic::Diagnostic;
@@ -22,6 +23,8 @@ use crate::tree::{Member, Node, Span, Value};
 pub struct Imported {
     /// Servers in file order.
     pub servers: Vec<ImportedServer>,
+    /// Entries that start Switchboard itself, which are never imported.
+    pub own: Vec<ImportedServer>,
     /// Errors, and settings that could not be imported.
     pub notes: Vec<Diagnostic>,
 }
@@ -211,12 +214,19 @@ impl Import<'_> {
             file: Arc::clone(self.file),
             span: name_span,
         };
-        self.imported.servers.push(ImportedServer {
+        let server = ImportedServer {
             name: name.to_owned(),
             entry,
             scope,
             origin,
-        });
+        };
+        if own_of(&server.entry, None).is_some() {
+            let left_out = own_note(name, server.origin.clone());
+            self.imported.notes.push(left_out);
+            self.imported.own.push(server);
+        } else {
+            self.imported.servers.push(server);
+        }
     }
 
     /// Reads settings outside the server table that apply to all servers.

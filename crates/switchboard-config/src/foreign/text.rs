@@ -7,7 +7,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use crate::format::Format;
 use crate::tree::{Node, Value};
 
-pub(super) fn write(format: Format, root: &Node<'_>) -> String {
+pub(crate) fn write(format: Format, root: &Node<'_>) -> String {
     match format {
         // TOML has no null, and exports never contain one.
         Format::Toml => toml::to_string(&Plain(root)).unwrap_or_default(),

@@ -8,7 +8,9 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
-use serde_saphyr::{Error, Location, Options, Spanned};
+use serde_saphyr::{
+    DefaultMessageFormatter, Error, Location, MessageFormatter as _, Options, Spanned,
+};
 
 use super::{Seen, Sink, empty_table};
 use crate::tree::{Member, Node, Span, Value};
@@ -48,8 +50,8 @@ pub(super) fn parse<'a>(text: &'a str, sink: &mut Sink<'_, '_>) -> Option<Node<'
 }
 
 fn message(error: &Error) -> String {
-    // The position is reported separately.
-    let message = error.to_string();
+    // The position is reported separately. `Display` would bring code that draws excerpts into the program.
+    let message = DefaultMessageFormatter.format_message(error);
     let message = message.lines().next().unwrap_or_default();
     // Inside an alias the kind of the error is lost, so match its text.
     if message.starts_with("budget breached") {

@@ -1,5 +1,6 @@
 //! Detects entries of different scopes that point to the same endpoint.
 
+use crate::sort;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
@@ -53,11 +54,19 @@ pub(super) fn shadow_endpoints(servers: Vec<Server>, shadowed: &mut Vec<Shadowed
     sorted(servers, |one, other| one.name.cmp(&other.name))
 }
 
+/// Whether two entries point to the same endpoint: the same program with arguments and environment, or the same address.
+pub fn same_endpoint(one: &ServerEntry, other: &ServerEntry) -> bool {
+    let endpoint = Endpoint::of(one);
+    endpoint.is_some() && endpoint == Endpoint::of(other)
+}
+
 /// Sorts the servers. A server is large, so indexes are sorted, and each server is moved once.
 fn sorted(servers: Vec<Server>, compare: impl Fn(&Server, &Server) -> Ordering) -> Vec<Server> {
     let mut places: Vec<usize> = (0..servers.len()).collect();
     // The indexes are in range.
-    places.sort_by(|one, other| compare(&servers[*one], &servers[*other]));
+    sort::by(&mut places, |one, other| {
+        compare(&servers[*one], &servers[*other])
+    });
     let mut servers: Vec<Option<Server>> = servers.into_iter().map(Some).collect();
     let in_order = places.into_iter().filter_map(|place| servers[place].take());
     in_order.collect()

@@ -26,6 +26,7 @@ use crate::settings::Settings;
 use crate::source::Origin;
 use crate::trust::{Decisions, Question};
 
+pub use endpoint::same_endpoint;
 pub use server::{Server, ShadowReason, Shadowed, Status};
 
 /// Input of [`Config::load`].

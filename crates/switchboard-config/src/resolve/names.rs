@@ -1,5 +1,6 @@
 //! Rejects servers whose names are confusable with another's; the one of the higher scope is used.
 
+use crate::sort;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +15,9 @@ use super::{Server, Status};
 pub(super) fn refuse_confusable(servers: &mut [Server], diagnostics: &mut Vec<Diagnostic>) {
     let mut places: Vec<usize> = (0..servers.len()).collect();
     // The indexes are in range.
-    places.sort_by_key(|at| (Reverse(servers[*at].scope()), servers[*at].place));
+    sort::by_key(&mut places, |at| {
+        (Reverse(servers[*at].scope()), servers[*at].place)
+    });
     let taken: HashSet<String> = servers
         .iter()
         .map(|server| confusable::server_key(&server.name))

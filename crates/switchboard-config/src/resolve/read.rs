@@ -4,6 +4,7 @@ use crate::diagnostic::Diagnostic;
 use crate::document::{Document, EnterpriseMode};
 use crate::files::{self, Candidate, Files, Looked};
 use crate::scope::Scope;
+use crate::sort;
 
 use super::Inputs;
 
@@ -71,7 +72,9 @@ pub(super) fn documents(
         });
         documents.push(Document::read(source.clone(), diagnostics));
     }
-    documents.sort_by_key(|document| std::cmp::Reverse(document.scope()));
+    sort::by_key(&mut documents, |document| {
+        std::cmp::Reverse(document.scope())
+    });
     (documents, looked)
 }
 

@@ -1,5 +1,6 @@
 //! Trust for files in a repository: which parts wait for approval, and what an approval is bound to.
 
+use crate::sort;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -193,7 +194,7 @@ impl<F: Files> Resolver<'_, F> {
         // Certificates decide who can impersonate the server.
         let certificates = entry.ca_file.as_deref().map(expanded);
         files.extend(certificates.and_then(|file| self.binder.named(Path::new(&file))));
-        files.sort_by(|one, other| one.path.cmp(&other.path));
+        sort::by(&mut files, |one, other| one.path.cmp(&other.path));
         files.dedup();
         Leads {
             program,

@@ -3,6 +3,7 @@
 //! Decides which words of a command line are files, and which files a program reads implicitly. Only files in the
 //! repository are bound: like the entry, they are part of it. Files that these load in turn are not tracked.
 
+use crate::sort;
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -136,7 +137,7 @@ impl<'f, F: Files> FileBinder<'f, F> {
         for name in read_by_itself(tool, &words) {
             self.add(&folder.join(name), &mut found);
         }
-        found.sort_by(|one, other| one.path.cmp(&other.path));
+        sort::by(&mut found, |one, other| one.path.cmp(&other.path));
         found.dedup();
         found
     }

@@ -2,6 +2,7 @@
 //!
 //! Changing a hash invalidates all existing approvals, so a new kind of component is left out if it is empty.
 
+use crate::sort;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -288,7 +289,7 @@ impl Components {
     /// One component per name, so that a change identifies the value.
     fn pairs(&mut self, name: &str, pairs: &[(String, Secret)], is_secret: impl Fn(&str) -> bool) {
         let mut pairs: Vec<_> = pairs.iter().collect();
-        pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
+        sort::by(&mut pairs, |(one, _), (other, _)| one.cmp(other));
         for (key, value) in pairs {
             let shown = if is_secret(key) {
                 value.shown().into()

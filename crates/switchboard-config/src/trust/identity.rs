@@ -9,6 +9,7 @@ use crate::entry::{OAuthEntry, ServerEntry};
 use crate::expand::references;
 use crate::mask;
 use crate::secret::Secret;
+use crate::sort;
 
 /// Variables that decide which code runs or which host it contacts: their values count, not only their names.
 const STEERING_VARIABLES: &[&str] = &[
@@ -205,7 +206,7 @@ fn pairs(
     counts: impl Fn(&str, &str) -> bool,
 ) {
     let mut pairs: Vec<_> = pairs.iter().collect();
-    pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
+    sort::by(&mut pairs, |(one, _), (other, _)| one.cmp(other));
     let values: Vec<String> = pairs
         .into_iter()
         .map(|(key, value)| {

@@ -16,7 +16,7 @@
 //! the user's answer.
 
 mod conversations;
-mod questions;
+pub(crate) mod questions;
 mod report;
 mod turn;
 

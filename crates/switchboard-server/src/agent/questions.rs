@@ -219,7 +219,7 @@ impl std::fmt::Debug for ClientQuestions {
 }
 
 /// The form that asks for an approval and shows the complete call; an error if it is too long.
-fn approval(question: &Question<'_>) -> Result<ElicitRequestParams<'static>, String> {
+pub(crate) fn approval(question: &Question<'_>) -> Result<ElicitRequestParams<'static>, String> {
     let view = ConsentView::of(question);
     let mut message = match &view.server {
         Some(server) => format!("Allow the tool {} of the server {server}?", view.tool),
@@ -286,7 +286,7 @@ fn approval(question: &Question<'_>) -> Result<ElicitRequestParams<'static>, Str
 }
 
 /// Decodes the answer to an approval. Anything that is not clearly a yes is a no.
-fn read(result: &ElicitResult<'_>, offers: &[Offer]) -> PromptAnswer {
+pub(crate) fn read(result: &ElicitResult<'_>, offers: &[Offer]) -> PromptAnswer {
     if result.action != ElicitAction::Accept {
         return PromptAnswer::No;
     }

@@ -86,7 +86,7 @@ impl<'a> Report<'a> {
                 self.send(&format!("{name} {how} after {seconds:.1} s"));
             }
             SessionEvent::Compacted { .. } => self.send("session compacted"),
-            SessionEvent::Notice { text } => self.send(&text),
+            SessionEvent::Notice { text, .. } => self.send(&text),
             // Reasoning, cost and the rest are not reported.
             _ => {}
         }

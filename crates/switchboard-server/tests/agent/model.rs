@@ -35,6 +35,7 @@ impl Default for Obedient {
                 max_output: 1000,
                 vision: false,
                 tools: true,
+                price: None,
             },
             calls: AtomicUsize::new(0),
             waiting: Arc::new(watch::Sender::new(0)),

@@ -8,7 +8,7 @@
 //! | where | what |
 //! |---|---|
 //! | `script` | the script: text, thoughts, calls and faults |
-//! | `anthropic`, `openai` | encoders for the wire formats |
+//! | `anthropic`, `openai`, `responses` | encoders for the wire formats |
 //! | `rules` | the validation rules of the real endpoints |
 //! | `server`, `stream` | the HTTP server, recorded requests, gates |
 //!
@@ -34,6 +34,7 @@
 
 mod anthropic;
 mod openai;
+mod responses;
 mod rules;
 mod script;
 mod server;
@@ -62,6 +63,8 @@ pub enum Wire {
     Anthropic,
     /// The Chat Completions API.
     OpenAi,
+    /// The Responses API.
+    Responses,
 }
 
 /// A recorded request.
@@ -111,7 +114,7 @@ impl ScriptedModel {
     pub fn url(&self, wire: Wire) -> String {
         match wire {
             Wire::Anthropic => self.anthropic_url(),
-            Wire::OpenAi => self.openai_url(),
+            Wire::OpenAi | Wire::Responses => self.openai_url(),
         }
     }
 

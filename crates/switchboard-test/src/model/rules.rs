@@ -1,6 +1,6 @@
 //! Validation rules of the real model endpoints, which a lenient test server would hide.
 //!
-//! Covers the rules of both wire formats that an agent's requests are likely to break. A violation is answered with 400
+//! Covers the rules of the wire formats that an agent's requests are likely to break. A violation is answered with 400
 //! and the rule, like the real endpoint.
 
 use std::collections::{BTreeMap, HashSet};
@@ -23,6 +23,7 @@ pub(super) fn broken(
     let check = match wire {
         Wire::Anthropic => anthropic_request(headers, body),
         Wire::OpenAi => openai_request(body),
+        Wire::Responses => responses_request(body),
     };
     check.err()
 }
@@ -251,6 +252,97 @@ fn openai_request(body: &Value) -> Check {
         }
     }
     rule(open.is_empty(), "tool calls without an answer")
+}
+
+fn responses_request(body: &Value) -> Check {
+    rule(
+        body["model"].is_string(),
+        "Missing required parameter: 'model'.",
+    )?;
+    rule(body["stream"] == true, "the scripted model only streams")?;
+    rule(
+        body["store"] == false,
+        "the agent stores nothing at the provider",
+    )?;
+    let tools = list(&body["tools"]);
+    rule(
+        tools.iter().all(|tool| tool["strict"] == false),
+        "strict schemas must list all properties as required",
+    )?;
+    let tools = tools
+        .iter()
+        .map(|tool| (&tool["name"], &tool["parameters"]));
+    check_tools(tools, 64)?;
+    let items = list(&body["input"]);
+    rule(!items.is_empty(), "[] is too short - 'input'")?;
+    let mut open: Vec<&str> = Vec::new();
+    let mut ids = HashSet::new();
+    for (place, item) in items.iter().enumerate() {
+        let id = item["call_id"].as_str().unwrap_or_default();
+        match item["type"].as_str().unwrap_or_default() {
+            "message" => message_item(item)?,
+            "reasoning" => {
+                rule(
+                    item["encrypted_content"].is_string(),
+                    "Item of type 'reasoning' not found",
+                )?;
+                rule(
+                    item["summary"].is_array(),
+                    "Missing required parameter: 'summary'.",
+                )?;
+                let next = items.get(place + 1);
+                let is_followed = next.is_some_and(|next| {
+                    next["type"] == "function_call" || next["role"] == "assistant"
+                });
+                rule(
+                    is_followed,
+                    "Item of type 'reasoning' was provided without its required following item.",
+                )?;
+            }
+            "function_call" => {
+                rule((1..=64).contains(&id.len()), "call_id: invalid length")?;
+                rule(ids.insert(id), "call_id: given twice")?;
+                rule(
+                    is_word(item["name"].as_str().unwrap_or_default(), 64),
+                    "name: invalid",
+                )?;
+                rule(item["arguments"].is_string(), "arguments: not a string")?;
+                open.push(id);
+            }
+            "function_call_output" => {
+                let called = open.iter().position(|open| *open == id);
+                let called = called.ok_or("No tool call found for function call output")?;
+                open.remove(called);
+                let output = &item["output"];
+                rule(
+                    output.is_string() || output.is_array(),
+                    "output: invalid type",
+                )?;
+            }
+            other => return Err(format!("Invalid value: '{other}'")),
+        }
+    }
+    match open.first() {
+        Some(id) => Err(format!("No tool output found for function call {id}.")),
+        None => Ok(()),
+    }
+}
+
+fn message_item(item: &Value) -> Check {
+    let parts = list(&item["content"]);
+    rule(!parts.is_empty(), "the content of a message is empty")?;
+    let texts: &[&str] = match item["role"].as_str().unwrap_or_default() {
+        "user" => &["input_text", "input_image"],
+        "assistant" => &["output_text"],
+        other => return Err(format!("Invalid value: '{other}'")),
+    };
+    for part in parts {
+        let kind = part["type"].as_str().unwrap_or_default();
+        rule(texts.contains(&kind), &format!("Invalid value: '{kind}'"))?;
+        let text = part["text"].as_str().or(part["image_url"].as_str());
+        rule(text.is_some_and(|text| !text.is_empty()), "empty content")?;
+    }
+    Ok(())
 }
 
 fn user_content(content: &Value) -> Check {

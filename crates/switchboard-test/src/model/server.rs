@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::script::{Refusal, Turn};
-use super::{Recorded, Wire, anthropic, openai, rules, stream};
+use super::{Recorded, Wire, anthropic, openai, responses, rules, stream};
 use crate::scripted::lock;
 
 /// State shared by the server and the test.
@@ -101,8 +101,7 @@ impl Shared {
 
     /// Takes the first unused turn that matches.
     fn take(&self, body: &Value) -> Option<Turn> {
-        let last = body["messages"].as_array().and_then(|all| all.last());
-        let last = last.map(Value::to_string).unwrap_or_default();
+        let last = last_message(body);
         let fits = |turn: &Turn| {
             let wanted = turn.when.as_deref().map(|text| json!(text).to_string());
             wanted.is_none_or(|text| last.contains(text.trim_matches('"')))
@@ -113,6 +112,18 @@ impl Shared {
             .find(|turn| turn.as_ref().is_some_and(fits));
         found?.take()
     }
+}
+
+/// The last message, which is the user's, as JSON.
+fn last_message(body: &Value) -> String {
+    if let Some(messages) = body["messages"].as_array() {
+        return messages.last().map(Value::to_string).unwrap_or_default();
+    }
+    // The Responses API has one item per result, and one for the text.
+    let items = body["input"].as_array().into_iter().flatten().rev();
+    let is_users = |item: &&Value| item["type"] == "function_call_output" || item["role"] == "user";
+    let items = items.take_while(is_users).map(Value::to_string);
+    items.collect::<Vec<_>>().join(" ")
 }
 
 /// Serves until dropped, which closes every connection.
@@ -150,6 +161,7 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
     let wire = match path.as_str() {
         "/v1/messages" => Wire::Anthropic,
         "/v1/chat/completions" => Wire::OpenAi,
+        "/v1/responses" => Wire::Responses,
         "/v1/models" => {
             let offer = |id: &str| json!({"id": id, "object": "model", "max_model_len": 65_536});
             let list = json!({"object": "list", "data": [offer("scripted"), offer("test")]});
@@ -184,6 +196,7 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
     let mut pieces = match wire {
         Wire::Anthropic => anthropic::stream(&turn, number, model),
         Wire::OpenAi => openai::stream(&turn, number, model),
+        Wire::Responses => responses::stream(&turn, number, model),
     };
     if let Some(size) = turn.piece_bytes {
         pieces = stream::recut(pieces, size);
@@ -212,7 +225,7 @@ fn refuse(wire: Wire, refusal: &Refusal) -> Response {
     }
     let body = match wire {
         Wire::Anthropic => anthropic::refusal(refusal),
-        Wire::OpenAi => openai::refusal(refusal),
+        Wire::OpenAi | Wire::Responses => openai::refusal(refusal),
     };
     let mut response = json_response(refusal.status, &body);
     if let Some(body) = &refusal.body {

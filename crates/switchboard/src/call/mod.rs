@@ -8,6 +8,7 @@ mod context;
 pub(crate) mod gate;
 pub(crate) mod local;
 pub(crate) mod result;
+mod running;
 pub(crate) mod shape;
 pub(crate) mod spill;
 mod target;
@@ -24,12 +25,13 @@ use switchboard_protocol::encode::ToolCall;
 use switchboard_protocol::headers::Header;
 use switchboard_protocol::types::Outcome;
 use switchboard_protocol::types::method::{CallTool, Request as _};
+use switchboard_protocol::types::result::{ResultType, declared_type};
 use switchboard_protocol::types::tool::CallToolResult;
 use switchboard_protocol::{Era, ErrorCode, Method};
 use tokio::time::Instant;
 
+use crate::caller::Caller;
 use crate::catalog::{Catalog, CatalogTool, LookupError, TrustedAnnotations, exposed};
-use crate::events::{CallResult, Event};
 use crate::host::{Host, RECONNECT_PATIENCE, ServerError, waits_for_first_use};
 use crate::json::SharedJson;
 use crate::manager::{Command, Live, Trouble, login};
@@ -41,6 +43,7 @@ use crate::transport::TransportErrorKind;
 use arguments::ArgumentsError;
 use gate::{PendingCall, Permit, Sight, Verdict, Witness};
 use local::{LocalCall, LocalOutput};
+use running::Running;
 
 pub use context::{CallContext, ToolSubset};
 pub use target::CallTarget;
@@ -62,6 +65,9 @@ pub struct CallRequest {
     pub total_timeout: Option<Duration>,
     /// Progress callback. Runs on the read task, so it must not block.
     pub progress: Option<ProgressSink>,
+    /// Client that the call is made for; see [`Caller`].
+    #[doc(hidden)]
+    pub caller: Option<Arc<Caller>>,
     /// Session that makes the call. `None`: all server tools are reachable, and no local tools.
     #[doc(hidden)]
     pub context: Option<Arc<CallContext>>,
@@ -261,6 +267,7 @@ impl Host {
                     total: request.total_timeout,
                     started,
                     id,
+                    caller: request.caller,
                 };
                 sending.send().await
             }
@@ -468,6 +475,7 @@ struct Sending<'a> {
     total: Option<Duration>,
     started: Instant,
     id: CallId,
+    caller: Option<Arc<Caller>>,
 }
 
 impl Sending<'_> {
@@ -637,8 +645,17 @@ impl Sending<'_> {
             progress: Some(self.host.under_way().route(self.id)),
             headers: self.mirrored(tool, live)?,
             as_task,
+            caller: self.caller.clone(),
         };
-        let first = live.peer.call(call, &options).await?;
+        let input = self
+            .caller
+            .as_ref()
+            .and_then(|caller| caller.input.as_deref());
+        let first = match input {
+            None => live.peer.call(call, &options).await?,
+            // Boxed: this rare path must not enlarge the future of every call.
+            Some(input) => Box::pin(self.repeated(live, call, input, &options)).await?,
+        };
         // Nearly every response is obviously a complete result.
         let glance = CallToolResult::error_flag_of_one_text(first.as_bytes())
             .or_else(|| CallToolResult::error_flag_at_a_glance(first.raw()));
@@ -653,7 +670,39 @@ impl Sending<'_> {
                 .follow(Method::ToolsCall, params, first, &options)
                 .await
         });
-        ToolReply::read(result.await?)
+        let result = result.await?;
+        let is_unfinished = declared_type(result.raw()) == Some(ResultType::InputRequired);
+        match &self.caller {
+            Some(caller) if caller.takes_unfinished && is_unfinished => {
+                Ok(ToolReply::new(result, false))
+            }
+            _ => ToolReply::read(result),
+        }
+    }
+
+    /// Repeats a call with the input that the client provides.
+    async fn repeated(
+        &self,
+        live: &Live,
+        call: ToolCall<'_>,
+        input: &RawValue,
+        options: &RequestOptions,
+    ) -> Result<SharedJson, RequestError> {
+        let params = call.params();
+        let members = input.get().trim_start().strip_prefix('{');
+        let params = match (params.strip_suffix('}'), members) {
+            (Some(call), Some(members)) => format!("{call},{members}"),
+            _ => {
+                return Err(RequestError::Unwritable(
+                    "input is not an object".to_owned(),
+                ));
+            }
+        };
+        let params = RawValue::from_string(params)
+            .map_err(|error| RequestError::Unwritable(error.to_string()))?;
+        live.peer
+            .first_answer(Method::ToolsCall, &params, options)
+            .await
     }
 
     /// Returns the arguments that the tool's schema mirrors as headers.
@@ -675,97 +724,5 @@ fn is_header_mismatch(error: &RequestError) -> bool {
         RequestError::Rejected(error) => code(error),
         RequestError::Refused(refusal) => refusal.rpc_error().is_some_and(|error| code(&error)),
         _ => false,
-    }
-}
-
-/// Sends the call's events to listeners. If dropped before the end, reports the call as cancelled.
-struct Running<'a> {
-    host: &'a Host,
-    id: CallId,
-    tool: CallTarget<'a>,
-    started: Instant,
-    ended: bool,
-}
-
-impl<'a> Running<'a> {
-    fn begin(
-        host: &'a Host,
-        id: CallId,
-        tool: CallTarget<'a>,
-        progress: Option<ProgressSink>,
-        started: Instant,
-    ) -> Self {
-        if host.event_channel().has_listeners() {
-            let CalledTool { server, tool } = tool.called();
-            host.event_channel().send(Event::CallBegin {
-                call: id,
-                server,
-                tool,
-            });
-        }
-        host.under_way().begin(id, started, progress);
-        Self {
-            host,
-            id,
-            tool,
-            started,
-            ended: false,
-        }
-    }
-
-    fn end(
-        mut self,
-        outcome: Result<ToolReply, CallError>,
-        elapsed: Duration,
-    ) -> Result<CallOutcome, CallError> {
-        self.ended = true;
-        let outcome = outcome.map(|answer| CallOutcome {
-            id: self.id,
-            tool: self.tool.called(),
-            is_error: answer.is_error,
-            result: answer.result,
-            display: answer.display,
-            elapsed,
-            is_exact: answer.is_exact,
-        });
-        match &outcome {
-            Ok(outcome) => self.send_end(elapsed, outcome.is_error, || Ok(outcome.result.clone())),
-            Err(error) => self.send_end(elapsed, true, || Err(error.to_string())),
-        }
-        outcome
-    }
-
-    fn send_end(
-        &self,
-        elapsed: Duration,
-        is_error: bool,
-        result: impl FnOnce() -> Result<SharedJson, String>,
-    ) {
-        if self.host.event_channel().has_listeners() {
-            let (result, error) = match result() {
-                Ok(result) => (Some(CallResult(result)), None),
-                Err(error) => (None, Some(error)),
-            };
-            let CalledTool { server, tool } = self.tool.called();
-            self.host.event_channel().send(Event::CallEnd {
-                call: self.id,
-                server,
-                tool,
-                elapsed,
-                is_error,
-                result,
-                error,
-            });
-        }
-    }
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        self.host.under_way().end(self.id);
-        if !self.ended {
-            let cancelled = || Err("cancelled".to_owned());
-            self.send_end(self.started.elapsed(), true, cancelled);
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+use switchboard_config::sort;
 
 use switchboard_config::entry::Transport;
 use switchboard_config::redact::Redactor;
@@ -317,7 +318,7 @@ impl Examination<'_> {
         repairs: Vec<Repair>,
         facts: Option<Facts>,
     ) -> Diagnosis {
-        findings.sort_by_key(|finding| finding.severity);
+        sort::by_key(&mut findings, |finding| finding.severity);
         Diagnosis {
             server: self.spec.name.clone(),
             transport: Some(self.spec.connector.transport()),

@@ -3,6 +3,7 @@
 //! One function per warning, so that each can be read and tested on its own.
 
 use std::time::Duration;
+use switchboard_config::sort;
 
 use switchboard_config::entry::Transport;
 use switchboard_config::text::visible;
@@ -179,7 +180,7 @@ fn expensive_tools(habits: &Habits<'_>) -> Option<Finding> {
     if expensive.is_empty() {
         return None;
     }
-    expensive.sort_by_key(|tool| std::cmp::Reverse(tool.tokens()));
+    sort::by_key(&mut expensive, |tool| std::cmp::Reverse(tool.tokens()));
     let each = expensive.iter().map(|tool| {
         let name = visible(tool.reference().tool.as_str()).into_owned();
         format!("{name} ({} tokens)", tool.tokens())

@@ -1,5 +1,6 @@
 //! Variables of the user's shell that a server does not inherit and may need. Handles names only, never values.
 
+use switchboard_config::sort;
 use switchboard_config::text::visible;
 
 use super::causes::finding;
@@ -64,7 +65,7 @@ impl Variables {
             VariablePurpose::Code | VariablePurpose::Credential => true,
             VariablePurpose::Unknown => false,
         });
-        missed.sort_by_key(|variable| !is_related(&variable.name, about));
+        sort::by_key(&mut missed, |variable| !is_related(&variable.name, about));
         self.note(server, "it may need variables from your shell", &missed)
     }
 

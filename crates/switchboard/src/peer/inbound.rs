@@ -24,6 +24,7 @@ use tokio::time::Instant;
 
 use super::pending::{Pending, Progress, Reply};
 use super::visit::Visits;
+use crate::caller::AskedBy;
 use crate::json::SharedJson;
 use crate::transport::{Closed, Inbound, RequestFailure};
 
@@ -92,6 +93,8 @@ pub(super) enum Question {
         id: RequestId<'static>,
         method: String,
         params: Option<SharedJson>,
+        /// Whose request it belongs to.
+        by: AskedBy,
     },
     TakenBack(RequestId<'static>),
 }
@@ -158,7 +161,7 @@ impl Receiver {
         self.pending.watch(is_asking).await;
     }
 
-    fn message(&self, frame: &Bytes, message: Message<'_>) {
+    fn message(&self, frame: &Bytes, message: Message<'_>, related: Option<u64>) {
         match message {
             Message::Response { id, result } => {
                 let reply = Reply::Result(SharedJson::part_of(frame, result));
@@ -177,6 +180,7 @@ impl Receiver {
                     id: id.into_owned(),
                     method: method.into_owned(),
                     params: params.map(|params| SharedJson::part_of(frame, params)),
+                    by: self.pending.asked_by(related),
                 };
                 // On a connection that is being closed, server requests are ignored.
                 if let Err(mpsc::error::TrySendError::Full(question)) =
@@ -311,14 +315,15 @@ impl Receiver {
     }
 }
 
-impl Inbound for Receiver {
-    fn frame(&self, frame: Bytes) {
+impl Receiver {
+    /// Dispatches a frame; `related` is the request on whose stream it arrived.
+    fn receive(&self, frame: &Bytes, related: Option<u64>) {
         let elapsed = self.opened.elapsed().as_millis();
         self.heard.store(
             u64::try_from(elapsed).unwrap_or(u64::MAX),
             Ordering::Relaxed,
         );
-        match parse(&frame, &self.limits) {
+        match parse(frame, &self.limits) {
             Ok(incoming) => {
                 for received in incoming.into_messages() {
                     match received {
@@ -326,14 +331,24 @@ impl Inbound for Receiver {
                             if received.quirks.contains(Quirk::OtherVersion) {
                                 self.other_version();
                             }
-                            self.message(&frame, received.message);
+                            self.message(frame, received.message, related);
                         }
                         Err(error) => self.noise(&format!("malformed message in a batch: {error}")),
                     }
                 }
             }
-            Err(error) => self.unreadable(&frame, &error),
+            Err(error) => self.unreadable(frame, &error),
         }
+    }
+}
+
+impl Inbound for Receiver {
+    fn frame(&self, frame: Bytes) {
+        self.receive(&frame, None);
+    }
+
+    fn related_frame(&self, frame: Bytes, request: u64) {
+        self.receive(&frame, Some(request));
     }
 
     fn oversized(&self, start: &[u8], limit: usize) {

@@ -21,6 +21,7 @@ use tokio::time::Instant;
 
 use super::inbound::{Question, Receiver};
 use super::{MAX_ROUNDS, RequestError, RequestOptions, Shared};
+use crate::caller::AskedBy;
 use crate::handler::{ClientHandler, too_many};
 use crate::json::SharedJson;
 use crate::names::ServerName;
@@ -39,7 +40,7 @@ impl Shared {
         for _ in 0..MAX_ROUNDS {
             let wanted: InputRequiredResult<'_> = wire::decode(result.raw())
                 .map_err(|error| RequestError::Malformed(error.to_string()))?;
-            let responses = self.fulfil(&wanted.input_requests).await?;
+            let responses = self.fulfil(&wanted.input_requests, options).await?;
             let again = with_input(params, &responses, &wanted)?;
             result = self.exchange(method, Some(&again), options).await?;
             match self.unfinished(method, &result, options) {
@@ -54,7 +55,16 @@ impl Shared {
     }
 
     /// The answers to the input requests, as the text of one JSON object.
-    pub(super) async fn fulfil(&self, wanted: &InputRequests<'_>) -> Result<String, RequestError> {
+    pub(super) async fn fulfil(
+        &self,
+        wanted: &InputRequests<'_>,
+        options: &RequestOptions,
+    ) -> Result<String, RequestError> {
+        let by = AskedBy::from(options.caller.as_ref());
+        by.scope(self.fulfil_all(wanted)).await
+    }
+
+    async fn fulfil_all(&self, wanted: &InputRequests<'_>) -> Result<String, RequestError> {
         let _answering = Answering::begin(&self.receiver);
         let mut responses = String::from("{");
         for (key, request) in wanted.iter() {
@@ -138,14 +148,15 @@ pub(super) async fn answer_questions(
                         AbortHandle::abort(&handle);
                     }
                 }
-                Some(Question::Asked { id, method, params }) => {
+                Some(Question::Asked { id, method, params, by }) => {
                     let (handle, registration) = AbortHandle::new_pair();
                     abortable.insert(id.clone(), handle);
                     let (receiver, server, handler) = (receiver.clone(), &server, &handler);
                     let answer = async move {
                         let receiver = receiver.upgrade();
                         let _answering = receiver.as_deref().map(Answering::begin);
-                        answer(&method, params.as_ref(), server, &**handler).await
+                        let answer = answer(&method, params.as_ref(), server, &**handler);
+                        by.scope(answer).await
                     };
                     running.push(async move { (id, Abortable::new(answer, registration).await) });
                 }

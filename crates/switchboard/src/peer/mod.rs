@@ -30,6 +30,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use crate::alarm::AbortOnDrop;
+use crate::caller::Caller;
 use crate::handler::ClientHandler;
 use crate::json::SharedJson;
 use crate::names::ServerName;
@@ -90,6 +91,8 @@ pub struct RequestOptions {
     pub headers: Vec<Header>,
     /// Whether the request asks to run as a task, which revision 2025-11-25 requires to be explicit.
     pub as_task: bool,
+    /// The client that makes the request, if the host serves several.
+    pub caller: Option<Arc<Caller>>,
 }
 
 impl RequestOptions {
@@ -101,7 +104,15 @@ impl RequestOptions {
             progress: None,
             headers: Vec::new(),
             as_task: false,
+            caller: None,
         }
+    }
+
+    /// The same, on behalf of a client.
+    #[must_use]
+    pub(crate) fn for_caller(mut self, caller: Option<Arc<Caller>>) -> Self {
+        self.caller = caller;
+        self
     }
 }
 
@@ -186,6 +197,16 @@ impl Peer {
         self.0.send(Method::ToolsCall, Params::Call(call), options)
     }
 
+    /// Sends a request and waits for the first response, which may be an input request or a task.
+    pub(crate) async fn first_answer(
+        &self,
+        method: Method,
+        params: &RawValue,
+        options: &RequestOptions,
+    ) -> Result<SharedJson, RequestError> {
+        self.0.exchange(method, Some(params), options).await
+    }
+
     /// Follows the first response of a request to its final result.
     pub(crate) async fn follow(
         &self,
@@ -197,6 +218,13 @@ impl Peer {
         let Some(unfinished) = self.0.unfinished(method, &first, options) else {
             return Ok(first);
         };
+        let is_passed_on = options
+            .caller
+            .as_ref()
+            .is_some_and(|caller| caller.takes_unfinished);
+        if is_passed_on && unfinished == ResultType::InputRequired {
+            return Ok(first);
+        }
         let _followed = self.0.usage.follow();
         match unfinished {
             // Rare, and large futures: boxed so that every other request stays small.
@@ -353,7 +381,11 @@ impl Shared {
         let (id, mut answer) = self
             .receiver
             .pending
-            .enter(Some(patience), options.progress.clone())
+            .enter(
+                Some(patience),
+                options.progress.clone(),
+                options.caller.clone(),
+            )
             .map_err(|closed| not_sent(&closed))?;
         let message = self
             .encode_request(id, method, params, options)
@@ -389,10 +421,13 @@ impl Shared {
         // Room for the envelope, the common `_meta` members and the transport's line end.
         let mut payload = Vec::with_capacity(512 + params.size());
         let request = RequestId::from(id);
+        let caller = options.caller.as_deref();
+        let own = caller.and_then(|caller| caller.members(&self.meta, self.facts.revision.era()));
+        let members = own.as_ref().unwrap_or(&self.meta);
         let members = if options.progress.is_some() {
-            self.meta.with_progress(id)
+            members.with_progress(id)
         } else {
-            (&self.meta).into()
+            members.into()
         };
         match params {
             Params::Any(params) => {

@@ -18,7 +18,7 @@ use switchboard_protocol::types::capabilities::ServerCapabilities;
 use switchboard_protocol::types::lifecycle::{
     DiscoverResult, Implementation, InitializeRequestParams, InitializeResult,
 };
-use switchboard_protocol::types::wire::{self, IntoOwned, Raw};
+use switchboard_protocol::types::wire::{self, IntoOwned};
 use switchboard_protocol::{Era, Incoming, Limits, Method, Revision, encode, headers, parse};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -28,6 +28,7 @@ use super::input::answer_questions;
 use super::pending::Reply;
 use super::{Peer, Shared};
 use crate::alarm::AbortOnDrop;
+use crate::caller::with_tasks;
 use crate::handler::ClientHandler;
 use crate::json::SharedJson;
 use crate::names::ServerName;
@@ -153,7 +154,6 @@ const STATUS_PATIENCE: Duration = Duration::from_millis(500);
 const LOG_LEVEL: &str = "info";
 /// How long to wait for the server's stream of unsolicited messages.
 const LISTENING_PATIENCE: Duration = Duration::from_millis(500);
-const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// Opens a connection. Dropping the future undoes what was started.
 ///
@@ -527,7 +527,7 @@ impl Opening<'_> {
         let (id, answer) = wire
             .receiver
             .pending
-            .enter(None, None)
+            .enter(None, None, None)
             .map_err(OpenErrorKind::Closed)?;
         let mut payload = Vec::with_capacity(512);
         encode::request_with_meta(&mut payload, &id.into(), method.name(), params, members)
@@ -637,10 +637,7 @@ impl Opening<'_> {
 
     /// The `_meta` members of every request of that revision.
     fn stateless_meta(&self, revision: Revision) -> Result<MetaMembers, OpenErrorKind> {
-        let mut capabilities = self.handler.capabilities();
-        if let Ok(nothing) = Raw::parse("{}") {
-            capabilities.extensions.push(TASKS_EXTENSION, nothing);
-        }
+        let capabilities = with_tasks(self.handler.capabilities());
         MetaMembers::stateless(revision, &capabilities, Some(&self.options.client))
             .map_err(|error| OpenErrorKind::Request(super::unwritable(error)))
     }

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::alarm::Alarm;
+use crate::caller::{AskedBy, Caller};
 use crate::id_map::IdMap;
 use crate::json::SharedJson;
 use crate::transport::{Closed, RequestFailure};
@@ -106,6 +107,7 @@ struct Waiting {
     heard: Instant,
     limits: Option<Limits>,
     progress: Option<ProgressRoute>,
+    caller: Option<Arc<Caller>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -135,6 +137,7 @@ impl Pending {
         &self,
         patience: Option<Patience>,
         progress: Option<ProgressRoute>,
+        caller: Option<Arc<Caller>>,
     ) -> Result<(u64, oneshot::Receiver<Reply>), Closed> {
         let (reply, receiver) = oneshot::channel();
         let heard = Instant::now();
@@ -147,6 +150,7 @@ impl Pending {
             heard,
             limits,
             progress,
+            caller,
         };
         let id = {
             let mut table = self.table();
@@ -245,6 +249,28 @@ impl Pending {
         true
     }
 
+    /// Whose request a question of the server belongs to. `related` is the request on whose stream it arrived.
+    pub(crate) fn asked_by(&self, related: Option<u64>) -> AskedBy {
+        let table = self.table();
+        if let Some(waiting) = related.and_then(|id| table.waiting.get(&id)) {
+            return waiting.caller.as_ref().into();
+        }
+        // The oldest request of a client stands for all of its requests.
+        let called = table.waiting.iter().filter_map(|(id, waiting)| {
+            let caller = waiting.caller.as_ref()?;
+            Some((id, caller))
+        });
+        let mut first: Option<(&u64, &Arc<Caller>)> = None;
+        for (id, caller) in called {
+            match first {
+                Some((_, other)) if other.client != caller.client => return AskedBy::Unclear,
+                Some((earlier, _)) if earlier < id => {}
+                _ => first = Some((id, caller)),
+            }
+        }
+        first.map(|(_, caller)| caller).into()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.table().waiting.len()
     }
@@ -295,24 +321,56 @@ mod tests {
     #[tokio::test]
     async fn closing_fails_those_who_wait_and_those_who_come() {
         let pending = Pending::default();
-        let (_, first) = pending.enter(None, None).unwrap();
+        let (_, first) = pending.enter(None, None, None).unwrap();
         pending.close(&Closed::ByServer);
         assert!(matches!(first.await, Ok(Reply::Closed(Closed::ByServer))));
-        assert_eq!(pending.enter(None, None).err(), Some(Closed::ByServer));
+        assert_eq!(
+            pending.enter(None, None, None).err(),
+            Some(Closed::ByServer)
+        );
         assert_eq!(pending.len(), 0);
     }
 
     #[tokio::test]
     async fn an_entry_leaves_once() {
         let pending = Pending::default();
-        let (id, waiting) = pending.enter(None, None).unwrap();
+        let (id, waiting) = pending.enter(None, None, None).unwrap();
         assert_eq!(pending.only(), Some(id));
-        let (other, _kept) = pending.enter(None, None).unwrap();
+        let (other, _kept) = pending.enter(None, None, None).unwrap();
         assert_eq!(pending.only(), None);
         assert!(pending.settle(id, Reply::Unreadable("odd".into())));
         assert!(!pending.settle(id, Reply::Unreadable("again".into())));
         assert!(matches!(waiting.await, Ok(Reply::Unreadable(text)) if text == "odd"));
         assert!(pending.forget(other));
         assert!(!pending.forget(other));
+    }
+
+    #[tokio::test]
+    async fn a_question_belongs_to_the_client_whose_request_is_running() {
+        let caller = |client| {
+            Some(Arc::new(Caller {
+                client,
+                handler: Arc::new(crate::handler::DeclineAll),
+                meta: None,
+                input: None,
+                takes_unfinished: false,
+            }))
+        };
+        let client_of = |asked: AskedBy| match asked {
+            AskedBy::Client(caller) => Some(caller.client),
+            AskedBy::NoRequest | AskedBy::Unclear => None,
+        };
+        let pending = Pending::default();
+        let (own, _kept) = pending.enter(None, None, None).unwrap();
+        assert!(matches!(pending.asked_by(None), AskedBy::NoRequest));
+        let (first, _first) = pending.enter(None, None, caller(1)).unwrap();
+        let (_, _again) = pending.enter(None, None, caller(1)).unwrap();
+        assert_eq!(client_of(pending.asked_by(None)), Some(1));
+        let (second, _second) = pending.enter(None, None, caller(2)).unwrap();
+        assert!(matches!(pending.asked_by(None), AskedBy::Unclear));
+        // The stream of a request says whose it is.
+        assert_eq!(client_of(pending.asked_by(Some(first))), Some(1));
+        assert_eq!(client_of(pending.asked_by(Some(second))), Some(2));
+        assert!(matches!(pending.asked_by(Some(own)), AskedBy::NoRequest));
     }
 }

@@ -70,7 +70,7 @@ impl Shared {
                     return Err(RequestError::Task(with_message("been cancelled", &task)));
                 }
                 TaskStatus::InputRequired if !task.input_requests.is_empty() => {
-                    let responses = self.fulfil(&task.input_requests).await?;
+                    let responses = self.fulfil(&task.input_requests, options).await?;
                     let update = update_params(&task.task_id, &responses)?;
                     self.exchange(Method::TasksUpdate, Some(&update), options)
                         .await?;
@@ -161,7 +161,7 @@ impl Drop for RunningTask<'_> {
             return;
         };
         // The response is ignored, so there is no waiter.
-        let Ok((id, _)) = self.shared.receiver.pending.enter(None, None) else {
+        let Ok((id, _)) = self.shared.receiver.pending.enter(None, None, None) else {
             return;
         };
         self.shared.receiver.pending.forget(id);

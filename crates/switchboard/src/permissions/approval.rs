@@ -76,6 +76,13 @@ pub enum PromptAnswer {
     },
     /// Deny this call.
     No,
+    /// Deny this call, and tell the model this reason.
+    NoBecause(String),
+    /// Consider these arguments instead, as JSON. They are checked like those of a new call, and prompted for again
+    /// unless a rule allows them.
+    Edited(String),
+    /// Consider the call again: a grant for another call, given meanwhile, may cover it.
+    Again,
     /// The prompt could not be shown in full, for this reason, so the user was not asked.
     Unshown(String),
 }

@@ -12,11 +12,19 @@ use super::rule::{Because, Grounds};
 use crate::audit::What;
 use crate::person;
 
-/// The grounds for permitting a call, or those for refusing it with a message for the model.
-pub(super) type Consent = Result<Arc<Grounds>, (Arc<Grounds>, Option<String>)>;
+/// The outcome of a prompt.
+pub(super) enum Consent {
+    Given(Arc<Grounds>),
+    /// With a message for the model.
+    Refused(Arc<Grounds>, Option<String>),
+    /// The user wants the call with these arguments, as JSON.
+    Edited(String),
+    /// The call is to be considered again.
+    Again,
+}
 
 impl PermissionGate {
-    /// Prompts the user, or applies the policy if no prompt is available. An error includes a message for the model.
+    /// Prompts the user, or applies the policy if no prompt is available.
     pub(super) async fn consent(
         &self,
         engine: &Engine,
@@ -33,8 +41,8 @@ impl PermissionGate {
             let permission = engine.policy().unattended;
             let grounds = Arc::new(Grounds::new(permission, Because::Unattended { asked }));
             return match permission {
-                Permission::Allow => Ok(grounds),
-                _ => Err((grounds, None)),
+                Permission::Allow => Consent::Given(grounds),
+                _ => Consent::Refused(grounds, None),
             };
         };
         // Time spent waiting for the user does not count as call time.
@@ -101,21 +109,31 @@ impl PermissionGate {
             Some((answer, session))
         };
         let Some((answer, session)) = person::thinking(asking).await else {
-            return Ok(granted(true, asked));
+            return Consent::Given(granted(true, asked));
         };
         match answer {
-            PromptAnswer::Once | PromptAnswer::Grant { .. } => Ok(granted(session, asked)),
-            PromptAnswer::No => {
-                let because = Because::Person {
-                    session: false,
-                    asked,
-                };
-                Err((Arc::new(Grounds::new(Permission::Deny, because)), None))
+            PromptAnswer::Once | PromptAnswer::Grant { .. } => {
+                Consent::Given(granted(session, asked))
             }
+            PromptAnswer::No => Consent::Refused(denied(asked), None),
+            PromptAnswer::NoBecause(reason) => {
+                let reason = format!("the user said no: {reason}");
+                Consent::Refused(denied(asked), Some(reason))
+            }
+            PromptAnswer::Edited(arguments) => Consent::Edited(arguments),
+            PromptAnswer::Again => Consent::Again,
             PromptAnswer::Unshown(reason) => {
                 let grounds = Grounds::new(Permission::Deny, Because::NoAnswer);
-                Err((Arc::new(grounds), Some(reason)))
+                Consent::Refused(Arc::new(grounds), Some(reason))
             }
         }
     }
+}
+
+fn denied(asked: Arc<Grounds>) -> Arc<Grounds> {
+    let because = Because::Person {
+        session: false,
+        asked,
+    };
+    Arc::new(Grounds::new(Permission::Deny, because))
 }

@@ -12,8 +12,9 @@ use switchboard_config::policy::HookEvent;
 use tokio::sync::Semaphore;
 
 use super::approval::{Approver, Previewer};
+use super::asking::Consent;
 use super::engine::{Decision, Engine, ToolRules};
-use super::grants::Grants;
+use super::grants::{GrantSummary, Grants};
 use super::policy::Caller;
 use super::rule::{Because, Grounds};
 use super::secrets::SecretPlaces;
@@ -65,6 +66,14 @@ impl Wanted<'_> {
     }
 }
 
+/// The outcome of considering a call once.
+enum Considered {
+    Decided(Verdict),
+    /// The user wants other arguments, as JSON.
+    Edited(String),
+    Again,
+}
+
 impl PermissionGate {
     /// Creates a gate with these rules, without an approver or an audit log.
     pub fn new(engine: Engine) -> Self {
@@ -105,6 +114,18 @@ impl PermissionGate {
     pub fn set_engine(&self, engine: Engine) {
         *self.engine.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(engine);
         self.grants.reloaded();
+    }
+
+    /// What the user has granted for as long as this gate lasts, oldest first.
+    #[doc(hidden)]
+    pub fn session_grants(&self) -> Vec<GrantSummary> {
+        self.grants.list()
+    }
+
+    /// Revokes a grant of the session; `false` if the number is unknown.
+    #[doc(hidden)]
+    pub fn revoke_grant(&self, number: u64) -> bool {
+        self.grants.revoke(number)
     }
 
     /// The current rules.
@@ -210,72 +231,130 @@ impl PermissionGate {
             wanted: &wanted,
             is_over: false,
         };
+        let mut edited: Option<Box<RawValue>> = None;
+        let mut complaint = None;
         let verdict = async {
-            let mut changed: Option<Box<RawValue>> = None;
-            let mut said: Option<(HookDecision, Arc<Grounds>)> = None;
-            let mut remark = None;
-            for index in &rules.before {
-                let arguments = changed.as_deref().or(wanted.arguments);
-                let input = self.input(HookEvent::PreToolUse, &wanted, arguments);
-                let grounds = |permission| hook_grounds(&engine, *index, permission);
-                let answer = match run_hook(&engine, *index, input).await {
-                    Ok(answer) => answer,
-                    Err(reason) => {
-                        return self.refuse(&wanted, grounds(Permission::Deny), Some(reason));
+            loop {
+                let considered = Wanted {
+                    arguments: edited.as_deref().or(wanted.arguments),
+                    ..wanted
+                };
+                if edited.is_some() {
+                    let (subject, arguments) = (&wanted.subject, considered.arguments);
+                    decision = engine.decide_by(&rules, subject, arguments, wanted.caller());
+                    if decision.permission == Permission::Deny {
+                        return self.refuse(&considered, decision.grounds, None);
+                    }
+                }
+                let remark = complaint.take();
+                let considering =
+                    self.consider_once(&engine, &rules, &decision, considered, remark);
+                let (text, permit) = match considering.await {
+                    Considered::Decided(verdict) => match (verdict, edited) {
+                        (Verdict::Pass(permit), Some(arguments)) => (arguments, permit),
+                        (verdict, _) => return verdict,
+                    },
+                    Considered::Again => continue,
+                    Considered::Edited(text) => {
+                        // The user's text is checked like the arguments of a new call, and shown again.
+                        let parsed = RawValue::from_string(text).map_err(|error| error.to_string());
+                        let fitting = parsed.and_then(|arguments| {
+                            misfit(&wanted, &arguments).map_or(Ok(arguments), Err)
+                        });
+                        match fitting {
+                            Ok(arguments) => edited = Some(arguments),
+                            Err(error) => {
+                                complaint =
+                                    Some(format!("the edited arguments do not fit: {error}"));
+                            }
+                        }
+                        continue;
                     }
                 };
-                match answer.decision {
-                    Some(HookDecision::Block) => {
-                        let grounds = grounds(Permission::Deny);
-                        return self.refuse(&wanted, grounds, answer.reason);
-                    }
-                    Some(HookDecision::Ask) => {
-                        said = Some((HookDecision::Ask, grounds(Permission::Ask)));
-                        remark = answer.reason;
-                    }
-                    Some(HookDecision::Allow) if said.is_none() => {
-                        said = Some((HookDecision::Allow, grounds(Permission::Allow)));
-                    }
-                    _ => {}
-                }
-                if let Some(arguments) = answer.arguments {
-                    if let Some(reason) = misfit(&wanted, &arguments) {
-                        return self.refuse(&wanted, grounds(Permission::Deny), Some(reason));
-                    }
-                    changed = Some(arguments);
-                }
-            }
-            let sent = Wanted {
-                arguments: changed.as_deref().or(wanted.arguments),
-                ..wanted
-            };
-            if changed.is_some() {
-                decision =
-                    engine.decide_by(&rules, &wanted.subject, sent.arguments, wanted.caller());
-            }
-            let grounds = match (decision.permission, said) {
-                (Permission::Deny, _) => return self.refuse(&sent, decision.grounds, None),
-                (_, Some((HookDecision::Ask, grounds))) => {
-                    self.consent(&engine, &sent, grounds, remark.as_deref())
-                        .await
-                }
-                (Permission::Ask, Some((_, grounds))) => Ok(grounds),
-                (Permission::Ask, None) => {
-                    self.consent(&engine, &sent, decision.grounds, None).await
-                }
-                (Permission::Allow, _) => Ok(decision.grounds),
-            };
-            match grounds {
-                Err((grounds, reason)) => self.refuse(&sent, grounds, reason),
-                Ok(grounds) => match changed {
-                    Some(arguments) => Verdict::Change(arguments, Permit::on(grounds)),
-                    None => Verdict::Pass(Permit::on(grounds)),
-                },
+                return Verdict::Change(text, permit);
             }
         };
         let verdict = verdict.await;
         unanswered.is_over = true;
         verdict
+    }
+
+    /// Runs the hooks, then the prompt, for these arguments.
+    async fn consider_once(
+        &self,
+        engine: &Engine,
+        rules: &ToolRules,
+        decision: &Decision,
+        wanted: Wanted<'_>,
+        complaint: Option<String>,
+    ) -> Considered {
+        let mut changed: Option<Box<RawValue>> = None;
+        let mut said: Option<(HookDecision, Arc<Grounds>)> = None;
+        let mut remark = complaint;
+        let refused = |wanted: &Wanted<'_>, grounds, reason| {
+            Considered::Decided(self.refuse(wanted, grounds, reason))
+        };
+        for index in &rules.before {
+            let arguments = changed.as_deref().or(wanted.arguments);
+            let input = self.input(HookEvent::PreToolUse, &wanted, arguments);
+            let grounds = |permission| hook_grounds(engine, *index, permission);
+            let answer = match run_hook(engine, *index, input).await {
+                Ok(answer) => answer,
+                Err(reason) => return refused(&wanted, grounds(Permission::Deny), Some(reason)),
+            };
+            match answer.decision {
+                Some(HookDecision::Block) => {
+                    return refused(&wanted, grounds(Permission::Deny), answer.reason);
+                }
+                Some(HookDecision::Ask) => {
+                    said = Some((HookDecision::Ask, grounds(Permission::Ask)));
+                    remark = remark.or(answer.reason);
+                }
+                Some(HookDecision::Allow) if said.is_none() => {
+                    said = Some((HookDecision::Allow, grounds(Permission::Allow)));
+                }
+                _ => {}
+            }
+            if let Some(arguments) = answer.arguments {
+                if let Some(error) = misfit(&wanted, &arguments) {
+                    let reason =
+                        format!("a hook changed the arguments, and they no longer fit: {error}");
+                    return refused(&wanted, grounds(Permission::Deny), Some(reason));
+                }
+                changed = Some(arguments);
+            }
+        }
+        let sent = Wanted {
+            arguments: changed.as_deref().or(wanted.arguments),
+            ..wanted
+        };
+        let again = changed
+            .is_some()
+            .then(|| engine.decide_by(rules, &wanted.subject, sent.arguments, wanted.caller()));
+        let decision = again.as_ref().unwrap_or(decision);
+        let grounds = Arc::clone(&decision.grounds);
+        let consent = match (decision.permission, said) {
+            (Permission::Deny, _) => Consent::Refused(grounds, None),
+            (_, Some((HookDecision::Ask, grounds))) => {
+                let remark = remark.as_deref();
+                self.consent(engine, &sent, grounds, remark).await
+            }
+            (Permission::Ask, Some((_, grounds))) => Consent::Given(grounds),
+            (Permission::Ask, None) => {
+                let remark = remark.as_deref();
+                self.consent(engine, &sent, grounds, remark).await
+            }
+            (Permission::Allow, _) => Consent::Given(grounds),
+        };
+        Considered::Decided(match consent {
+            Consent::Edited(arguments) => return Considered::Edited(arguments),
+            Consent::Again => return Considered::Again,
+            Consent::Refused(grounds, reason) => self.refuse(&sent, grounds, reason),
+            Consent::Given(grounds) => match changed {
+                Some(arguments) => Verdict::Change(arguments, Permit::on(grounds)),
+                None => Verdict::Pass(Permit::on(grounds)),
+            },
+        })
     }
 
     fn input<'a>(
@@ -439,9 +518,7 @@ pub(super) fn granted(session: bool, asked: Arc<Grounds>) -> Arc<Grounds> {
 fn misfit(wanted: &Wanted<'_>, arguments: &RawValue) -> Option<String> {
     let check = wanted.tool?.argument_check();
     let error = check.fit(&mut Some(arguments.to_owned())).err()?;
-    Some(format!(
-        "a hook changed the arguments, and they no longer fit: {error}"
-    ))
+    Some(error.to_string())
 }
 
 fn note(wanted: &Wanted<'_>, grounds: Option<Arc<Grounds>>, elapsed: Duration, end: End) -> What {

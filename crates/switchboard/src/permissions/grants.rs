@@ -4,7 +4,9 @@
 //! same offer cover the same calls.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use switchboard_config::sort;
 
 use serde_json::value::RawValue;
 use switchboard_config::edit::{NewCondition, NewRule};
@@ -49,8 +51,21 @@ struct Covered {
     exact: Option<Exact>,
 }
 
+/// A grant of this session, for display.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrantSummary {
+    /// Stays the same while the session lasts.
+    pub number: u64,
+    /// The exposed name of the tool.
+    pub tool: String,
+    /// The covered calls, sanitized.
+    pub words: String,
+}
+
 #[derive(Debug)]
 struct Grant {
+    number: u64,
+    words: String,
     /// The grounds of the prompt. A grant does not apply to the prompt of another rule.
     asked: Arc<Grounds>,
     covered: Covered,
@@ -60,7 +75,11 @@ struct Grant {
 
 /// Grants by tool.
 #[derive(Debug, Default)]
-pub(super) struct Grants(Mutex<HashMap<Box<str>, Vec<Grant>>>);
+pub(super) struct Grants {
+    by_tool: Mutex<HashMap<Box<str>, Vec<Grant>>>,
+    /// Number of grants given so far.
+    given: AtomicU64,
+}
 
 impl Grants {
     pub(super) fn add(
@@ -72,11 +91,13 @@ impl Grants {
         until_reload: bool,
     ) {
         let grant = Grant {
+            number: self.given.fetch_add(1, Ordering::Relaxed) + 1,
+            words: offer.described(),
             asked,
             covered: offer.covered(base),
             until_reload,
         };
-        let mut grants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut grants = self.lock();
         grants.entry(tool.into()).or_default().push(grant);
     }
 
@@ -88,14 +109,45 @@ impl Grants {
         arguments: Option<&RawValue>,
         base: &Base,
     ) -> bool {
-        let grants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let grants = self.lock();
         let mut grants = grants.get(tool).into_iter().flatten();
         grants.any(|grant| *grant.asked == *asked && grant.covered.holds(arguments, base))
     }
 
+    /// All grants, oldest first.
+    pub(super) fn list(&self) -> Vec<GrantSummary> {
+        let grants = self.lock();
+        let grants = grants.iter().flat_map(|(tool, grants)| {
+            grants.iter().map(|grant| GrantSummary {
+                number: grant.number,
+                tool: tool.to_string(),
+                words: grant.words.clone(),
+            })
+        });
+        let mut grants: Vec<GrantSummary> = grants.collect();
+        sort::by_key(&mut grants, |grant| grant.number);
+        grants
+    }
+
+    /// Drops one grant; `false` if the number is unknown.
+    pub(super) fn revoke(&self, number: u64) -> bool {
+        let mut is_found = false;
+        for granted in self.lock().values_mut() {
+            granted.retain(|grant| {
+                is_found |= grant.number == number;
+                grant.number != number
+            });
+        }
+        is_found
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Vec<Grant>>> {
+        self.by_tool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Drops grants that have a rule in a file, since the files have been reloaded.
     pub(super) fn reloaded(&self) {
-        let mut grants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut grants = self.lock();
         for granted in grants.values_mut() {
             granted.retain(|grant| !grant.until_reload);
         }
@@ -183,6 +235,19 @@ impl Offer {
             }
         }
         offers
+    }
+
+    /// The covered calls, with the value that the prompt showed beside the offer unless it may hold a secret.
+    fn described(&self) -> String {
+        let value = match &self.condition {
+            Some(NewCondition::Equals { value, .. }) => Some(value),
+            Some(NewCondition::ExactArguments(text)) => Some(text),
+            _ => None,
+        };
+        match value.filter(|_| self.rule.is_some()) {
+            Some(value) => format!("{}: {}", self.words, short(value)),
+            None => self.words.clone(),
+        }
     }
 
     fn covered(&self, base: &Base) -> Covered {

@@ -38,7 +38,7 @@ mod exact;
 pub(crate) mod explain;
 pub(crate) mod gate;
 mod glob;
-mod grants;
+pub(crate) mod grants;
 mod own_files;
 mod path;
 pub(crate) mod pattern;

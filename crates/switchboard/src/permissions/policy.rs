@@ -47,6 +47,17 @@ impl Policy {
         }
     }
 
+    /// The policy for calls by other agents, through a gateway: an agent asks its own user, so a call that no rule
+    /// matches is allowed.
+    pub const fn gateway() -> Self {
+        Self {
+            default: Permission::Allow,
+            annotations: false,
+            unattended: Permission::Deny,
+            typed: false,
+        }
+    }
+
     /// The policy for a model's calls.
     pub(super) fn of_models(self) -> Self {
         if self.typed { Self::agent() } else { self }

@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
+use switchboard_config::sort;
 use switchboard_store::{Key, Store, StoreError, Write, update};
 
 use super::book::Book;
@@ -199,7 +200,7 @@ impl Review {
             };
             tool(listed, standing)
         }));
-        tools.sort_by(|left, right| left.subject.cmp(&right.subject));
+        sort::by(&mut tools, |left, right| left.subject.cmp(&right.subject));
         pins.extend(tools);
         pins.extend(self.contents.iter().flat_map(ContentReview::pins));
         pins
@@ -336,7 +337,7 @@ impl ContentReview {
             pin(name, item, standing)
         });
         let mut pins: Vec<Pin> = pinned.chain(unpinned).collect();
-        pins.sort_by(|left, right| left.subject.cmp(&right.subject));
+        sort::by(&mut pins, |left, right| left.subject.cmp(&right.subject));
         pins
     }
 

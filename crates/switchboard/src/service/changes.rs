@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use switchboard_protocol::Method;
+use switchboard_protocol::types::logging::LoggingMessageNotificationParams;
+use switchboard_protocol::{Method, types};
+
+use super::dispatch::severity;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Change {
@@ -11,6 +14,13 @@ pub(super) enum Change {
     Resources,
     /// Contents of the resource with this URI.
     Resource(Arc<str>),
+    /// A log message that belongs to no request (stateful era).
+    Log {
+        /// Index of its level, the least severe first.
+        severity: usize,
+        /// The encoded params of the notification.
+        params: Arc<str>,
+    },
 }
 
 impl Change {
@@ -21,6 +31,7 @@ impl Change {
             Self::Prompts => Method::PromptsListChanged,
             Self::Resources => Method::ResourcesListChanged,
             Self::Resource(_) => Method::ResourcesUpdated,
+            Self::Log { .. } => Method::LogMessage,
         }
     }
 }
@@ -54,6 +65,17 @@ impl Changes {
     /// Announces that the contents of a resource changed.
     pub fn resource(&self, uri: &str) {
         self.tell(&Change::Resource(uri.into()));
+    }
+
+    /// Sends a log message to the clients of the stateful era that want messages of its level.
+    #[doc(hidden)]
+    pub fn log(&self, message: &LoggingMessageNotificationParams<'_>) {
+        if let Some(severity) = severity(&message.level) {
+            self.tell(&Change::Log {
+                severity,
+                params: types::encode(message).into(),
+            });
+        }
     }
 
     /// Adds a client, which is removed once it is dropped.

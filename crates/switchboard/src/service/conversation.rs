@@ -241,6 +241,8 @@ impl Core {
             ClientMessage::Notification { method, params } => {
                 if method.is(Method::Cancelled) {
                     self.cancel(params.as_ref().map(SharedJson::raw));
+                } else if method.is(Method::RootsListChanged) {
+                    self.service.roots_changed();
                 }
             }
             ClientMessage::Response { id, result } => {
@@ -398,11 +400,21 @@ impl Listener for Core {
             if state.closed {
                 return;
             }
+            let threshold = state.log_threshold;
+            if let Change::Log { severity, .. } = change
+                && threshold.is_some_and(|threshold| *severity < threshold)
+            {
+                return;
+            }
             let stateful = state.settled.is_some().then_some(&self.sink);
             state.subscriptions.told(change, stateful)
         };
+        let purpose = match change {
+            Change::Log { .. } => Purpose::Report,
+            _ => Purpose::Change,
+        };
         for (sink, frame) in notifications {
-            sink.send(frame, Purpose::Change);
+            sink.send(frame, purpose);
         }
     }
 }
@@ -418,7 +430,7 @@ async fn run(request: Arc<Request>) -> Option<EncodedReply> {
                 Opened::Handshake(revision) => Answered::Handshake(revision),
                 Opened::Stateful(_) | Opened::Stateless(_) => Answered::Result,
             };
-            Some(EncodedReply::result(&request.id, &result, answered))
+            Some(EncodedReply::result(&request.id, result.as_str(), answered))
         }
         Ok(Ok(None)) => None,
         Ok(Err(error)) => Some(EncodedReply::error(&request.id, &error)),

@@ -34,6 +34,7 @@ use switchboard_protocol::{Era, ErrorCode, ErrorObject, Method, Revision, meta};
 use super::conversation::{Request, Settled};
 use super::subscriptions::{MAX_URIS, subscription_meta};
 use super::{Failure, Purpose, RequestContext, Service};
+use crate::json::SharedJson;
 
 /// Cache lifetime of lists whose changes are announced, in milliseconds.
 const LIST_LIFETIME: u64 = 300_000;
@@ -49,9 +50,14 @@ pub(super) fn method_not_found(method: &str) -> ErrorObject<'static> {
 }
 
 /// Returns the encoded result of a request; `None` if there is nothing to answer.
-pub(super) async fn answer(request: &Arc<Request>) -> Result<Option<String>, ErrorObject<'static>> {
+pub(super) async fn answer(
+    request: &Arc<Request>,
+) -> Result<Option<SharedJson>, ErrorObject<'static>> {
     let revision = match request.opened {
-        Opened::Handshake(revision) => return initialize(request, revision).map(Some),
+        Opened::Handshake(revision) => {
+            let result = initialize(request, revision).await?;
+            return Ok(Some(SharedJson::trusted(result)));
+        }
         // Only a ping opens without a revision.
         Opened::Stateful(revision) => revision.unwrap_or(Revision::LATEST_STATEFUL),
         Opened::Stateless(revision) => revision,
@@ -60,11 +66,21 @@ pub(super) async fn answer(request: &Arc<Request>) -> Result<Option<String>, Err
     if !is_served(request.method, revision, service) {
         return Err(method_not_found(request.method.name()));
     }
-    let context = RequestContext::new(Arc::clone(request), revision);
-    match call(service, &context).await {
+    let context = Arc::new(RequestContext::new(Arc::clone(request), revision));
+    let forwarded = service.forward(request.method, request.params(), &context);
+    let result = match forwarded {
+        Some(answering) => answering.await.map(Some),
+        None => call(service, &context)
+            .await
+            .map(|result| result.map(SharedJson::trusted)),
+    };
+    match result {
         Ok(result) => Ok(result),
         Err(Failure::Error(error)) => Err(error),
-        Err(Failure::InputRequired(result)) => input_required(&context, *result).map(Some),
+        Err(Failure::InputRequired(result)) => {
+            let result = input_required(&context, *result)?;
+            Ok(Some(SharedJson::trusted(result)))
+        }
     }
 }
 
@@ -108,6 +124,9 @@ async fn call(service: &dyn Service, context: &RequestContext) -> Result<Option<
         Method::ResourcesSubscribe => {
             let wanted = SubscribeResource::decode_params(params)?;
             let subscribed = request.core.state().subscriptions.subscribe(&wanted.uri);
+            if subscribed {
+                service.subscribed(&[&wanted.uri], true);
+            }
             if !subscribed {
                 return Err(super::invalid_params(format!(
                     "more than {MAX_URIS} resources are subscribed to; unsubscribe from some"
@@ -122,6 +141,7 @@ async fn call(service: &dyn Service, context: &RequestContext) -> Result<Option<
                 .state()
                 .subscriptions
                 .unsubscribe(&unwanted.uri);
+            service.subscribed(&[&unwanted.uri], false);
             context.finish(EmptyResult::new())
         }
         Method::SetLogLevel => {
@@ -164,8 +184,11 @@ fn is_served(method: Method, revision: Revision, service: &dyn Service) -> bool 
     }
 }
 
-fn initialize(request: &Request, revision: Revision) -> Result<String, ErrorObject<'static>> {
+async fn initialize(request: &Request, revision: Revision) -> Result<String, ErrorObject<'static>> {
     let hello = Initialize::decode_params(request.params()).map_err(|error| misfit(&error))?;
+    if let Some(greeting) = request.core.service.greet(&hello) {
+        greeting.await;
+    }
     request.core.state().settled = Some(Settled {
         revision,
         capabilities: Arc::new(hello.capabilities.into_owned()),
@@ -187,6 +210,9 @@ fn discover(service: &dyn Service) -> DiscoverResult<'static> {
 }
 
 fn capabilities(service: &dyn Service) -> ServerCapabilities<'static> {
+    if let Some(capabilities) = service.capabilities() {
+        return capabilities;
+    }
     let features = service.features();
     let changes = service.changes().is_some().then_some(true);
     let list = || ListCapability {
@@ -224,13 +250,19 @@ async fn listen(
     if !features.resources || !changes {
         wanted.resource_subscriptions.clear();
     }
-    let listening = Listening(request);
+    let mut listening = Listening {
+        request,
+        uris: Vec::new(),
+    };
     let honoured = request.core.state().subscriptions.listen(
         request.id.clone(),
         &wanted,
         Arc::clone(&request.sink),
     );
     drop(wanted);
+    let uris = honoured.resource_subscriptions.iter();
+    listening.uris = uris.map(ToString::to_string).collect();
+    listening.tell(true);
     let mut params = SubscriptionsAcknowledgedNotificationParams::new(honoured);
     params.meta = Some(subscription_meta(&request.id));
     let mut frame = Vec::new();
@@ -248,11 +280,26 @@ async fn listen(
 }
 
 /// Removes a subscription when it is cancelled.
-struct Listening<'r>(&'r Request);
+struct Listening<'r> {
+    request: &'r Request,
+    /// The resources that it subscribes to.
+    uris: Vec<String>,
+}
+
+impl Listening<'_> {
+    fn tell(&self, is_wanted: bool) {
+        if !self.uris.is_empty() {
+            let uris: Vec<&str> = self.uris.iter().map(String::as_str).collect();
+            self.request.core.service.subscribed(&uris, is_wanted);
+        }
+    }
+}
 
 impl Drop for Listening<'_> {
     fn drop(&mut self) {
-        self.0.core.state().subscriptions.end(&self.0.id);
+        let Request { core, id, .. } = self.request;
+        core.state().subscriptions.end(id);
+        self.tell(false);
     }
 }
 

@@ -65,20 +65,25 @@ pub(crate) mod sink;
 mod subscriptions;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
+use serde_json::value::RawValue;
+use switchboard_protocol::types::capabilities::ServerCapabilities;
 use switchboard_protocol::types::completion::{CompleteRequestParams, Completion};
 use switchboard_protocol::types::content::{ContentBlock, TextContent};
 use switchboard_protocol::types::input::InputRequiredResult;
-use switchboard_protocol::types::lifecycle::Implementation;
+use switchboard_protocol::types::lifecycle::{Implementation, InitializeRequestParams};
 use switchboard_protocol::types::prompt::{GetPromptRequestParams, GetPromptResult, Prompt};
 use switchboard_protocol::types::resource::{
     ListResourcesResult, ReadResourceRequestParams, ReadResourceResult, ResourceTemplate,
 };
 use switchboard_protocol::types::tool::{CallToolRequestParams, CallToolResult, Tool};
 use switchboard_protocol::types::{Raw, RawObject};
-use switchboard_protocol::{ErrorCode, ErrorObject};
+use switchboard_protocol::{ErrorCode, ErrorObject, Method};
+
+use crate::json::SharedJson;
 
 pub use cancellation::Cancellation;
 pub use changes::Changes;
@@ -169,6 +174,41 @@ pub trait Service: Send + Sync + 'static {
     ) -> Reply<'a, GetPromptResult<'static>> {
         refuse(unknown_prompt(&get.name))
     }
+
+    /// Called before the handshake of a client is answered, which waits for the returned future.
+    #[doc(hidden)]
+    fn greet(&self, hello: &InitializeRequestParams<'_>) -> Option<BoxFuture<'_, ()>> {
+        let _ = hello;
+        None
+    }
+
+    /// Capabilities to declare instead of those that follow from its features.
+    #[doc(hidden)]
+    fn capabilities(&self) -> Option<ServerCapabilities<'static>> {
+        None
+    }
+
+    /// Answers a request with a result that is sent as it is; `None`: by the other methods.
+    #[doc(hidden)]
+    fn forward<'a>(
+        &'a self,
+        method: Method,
+        params: Option<&'a RawValue>,
+        context: &'a Arc<RequestContext>,
+    ) -> Option<Reply<'a, SharedJson>> {
+        let _ = (method, params, context);
+        None
+    }
+
+    /// Called when a client subscribes to resources, or no longer does.
+    #[doc(hidden)]
+    fn subscribed(&self, uris: &[&str], is_wanted: bool) {
+        let _ = (uris, is_wanted);
+    }
+
+    /// Called when the roots of a client have changed.
+    #[doc(hidden)]
+    fn roots_changed(&self) {}
 
     /// Suggests values for an argument of a prompt or a template. Only the first hundred are sent.
     fn complete<'a>(

@@ -122,7 +122,7 @@ impl Subscriptions {
         let mut notifications: Vec<Addressed> = stateful
             .filter(|_| match change {
                 Change::Resource(uri) => self.resources.contains(&**uri),
-                Change::Tools | Change::Prompts | Change::Resources => true,
+                Change::Tools | Change::Prompts | Change::Resources | Change::Log { .. } => true,
             })
             .and_then(|sink| Some((Arc::clone(sink), notification(change, None)?)))
             .into_iter()
@@ -165,6 +165,8 @@ impl Wanted {
             Change::Prompts => self.prompts,
             Change::Resources => self.resources,
             Change::Resource(uri) => self.uris.contains(&**uri),
+            // In the stateless era, log messages belong to a request.
+            Change::Log { .. } => false,
         }
     }
 }
@@ -187,6 +189,7 @@ fn notification(change: &Change, subscription: Option<&RequestId<'_>>) -> Option
             params.uri = String::from(&**uri).into();
             Some(types::encode(&params))
         }
+        Change::Log { params, .. } => Some(params.to_string()),
         Change::Tools | Change::Prompts | Change::Resources => {
             let mut list = types::notification::NotificationParams::new();
             list.meta = params.meta;

@@ -252,6 +252,12 @@ pub trait Inbound: Send + Sync + 'static {
     /// A frame: a line, a body, the data of an event. Not necessarily JSON.
     fn frame(&self, frame: Bytes);
 
+    /// A frame that arrived on the stream of this request, for transports that have one.
+    fn related_frame(&self, frame: Bytes, request: u64) {
+        let _ = request;
+        self.frame(frame);
+    }
+
     /// A frame over the size limit, which the link skipped; `start` is its beginning, enough to find an id.
     fn oversized(&self, start: &[u8], limit: usize);
 

@@ -32,7 +32,7 @@ use tokio::sync::Notify;
 use crate::machine::{raw, user_engine};
 
 /// A host with the workspace server, its gate and its audit log.
-struct Lab {
+pub(crate) struct Lab {
     host: Host,
     gate: Arc<PermissionGate>,
     audit: Audit,
@@ -42,12 +42,14 @@ struct Lab {
 
 /// The scripted answers of a user, and the prompts received.
 #[derive(Default)]
-struct Person {
+pub(crate) struct Person {
     answers: Mutex<Vec<PromptAnswer>>,
     asked: AtomicUsize,
     remembered: Mutex<Vec<(NewRule, GrantPlace)>>,
     /// The offers of the last prompt.
     offered: Mutex<Vec<Offer>>,
+    /// The arguments and the remark of each prompt.
+    pub(crate) seen: Mutex<Vec<(String, Option<String>)>>,
     silent: Option<Notify>,
 }
 
@@ -59,6 +61,10 @@ impl Approver for Person {
             return pending().boxed();
         }
         *self.offered.lock().expect("offers") = question.offers.to_vec();
+        let arguments = question.arguments.map(|raw| raw.get().to_owned());
+        let remark = question.remark.map(str::to_owned);
+        let mut seen = self.seen.lock().expect("seen");
+        seen.push((arguments.unwrap_or_default(), remark));
         let mut answers = self.answers.lock().expect("answers");
         assert!(!answers.is_empty(), "an unexpected question: {question:?}");
         ready(answers.remove(0)).boxed()
@@ -76,7 +82,11 @@ impl Approver for Person {
 }
 
 impl Lab {
-    async fn new(rules: &str, hooks: Vec<Registration>, person: Option<Arc<Person>>) -> Self {
+    pub(crate) async fn new(
+        rules: &str,
+        hooks: Vec<Registration>,
+        person: Option<Arc<Person>>,
+    ) -> Self {
         let engine = user_engine(rules, Policy::agent()).with_hooks(hooks);
         Self::with_engine(engine, person).await
     }
@@ -123,7 +133,7 @@ impl Lab {
     }
 
     /// Reads a file through the host. Returns its text, or the reason for the refusal.
-    async fn read(&self, server: &str, path: &str) -> Result<String, String> {
+    pub(crate) async fn read(&self, server: &str, path: &str) -> Result<String, String> {
         let request = CallRequest {
             tool: format!("{server}/read_file"),
             arguments: Some(raw(&json!({ "path": path }).to_string())),
@@ -143,7 +153,7 @@ impl Lab {
     }
 
     /// The audit entries: decision, reason and outcome.
-    async fn written(&self) -> Vec<(String, String, String)> {
+    pub(crate) async fn written(&self) -> Vec<(String, String, String)> {
         self.audit.flush().await;
         let entries = self.store.read_log(LOG, LogQuery::default()).await;
         let entries = entries.expect("a log").into_iter().rev();
@@ -162,14 +172,14 @@ impl Lab {
     }
 }
 
-fn lines(found: &[(String, String, String)]) -> Vec<String> {
+pub(crate) fn lines(found: &[(String, String, String)]) -> Vec<String> {
     found
         .iter()
         .map(|(decision, because, outcome)| format!("{decision} {because} {outcome}"))
         .collect()
 }
 
-fn person(answers: &[PromptAnswer]) -> Arc<Person> {
+pub(crate) fn person(answers: &[PromptAnswer]) -> Arc<Person> {
     Arc::new(Person {
         answers: Mutex::new(answers.to_vec()),
         ..Person::default()
@@ -521,7 +531,7 @@ async fn hooks_see_granted_calls_and_no_denied_ones() {
     assert_eq!(seen.load(Ordering::Relaxed), 0);
 }
 
-fn hook(event: HookEvent, hook: impl Hook) -> Registration {
+pub(crate) fn hook(event: HookEvent, hook: impl Hook) -> Registration {
     Registration {
         event,
         tool: "mcp__workspace__*".to_owned(),

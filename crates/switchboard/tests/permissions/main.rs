@@ -7,6 +7,7 @@
 )]
 
 mod cache;
+mod edited;
 mod gate;
 mod hooks;
 mod machine;

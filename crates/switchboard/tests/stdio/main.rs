@@ -343,6 +343,8 @@ async fn a_server_sees_only_what_it_should() {
             frame("PASSED=p"),
             frame("PATH=/usr/bin:/bin"),
             frame("SET=by the entry"),
+            // How deep Switchboard is nested in itself.
+            frame("SWITCHBOARD_DEPTH=1"),
             Event::Closed(Closed::Exited(0)),
         ]
     );

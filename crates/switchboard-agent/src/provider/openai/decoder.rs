@@ -52,7 +52,7 @@ impl Decoder {
             finish_reason: None,
             has_refused: false,
             usage: None,
-            asked: counted(request),
+            asked: asked(request),
             is_over: false,
         }
     }
@@ -286,7 +286,7 @@ impl Decode for Decoder {
 }
 
 /// Estimates the tokens of a request, for endpoints that report no usage.
-fn counted(request: &Request<'_>) -> Tokens {
+pub(in crate::provider) fn asked(request: &Request<'_>) -> Tokens {
     let tools = request.tools.iter().map(|tool| {
         let texts = [&tool.name, &tool.description, tool.input_schema.get()];
         texts.into_iter().map(Tokens::of).sum::<Tokens>()
@@ -296,7 +296,7 @@ fn counted(request: &Request<'_>) -> Tokens {
 }
 
 /// Estimates the tokens of a message. Images are not counted, as their cost depends on the model.
-fn said(message: &Message) -> Tokens {
+pub(in crate::provider) fn said(message: &Message) -> Tokens {
     let parts = message.parts.iter().map(|part| match part {
         Part::Text { text } => Tokens::of(text),
         Part::Thinking(thinking) => Tokens::of(&thinking.text),

@@ -24,6 +24,7 @@ use super::prepare::{arguments, blocking, definition, fit, output_or_error};
 use super::previewed::{FileState, Previewed, difference as difference_shown, failing, unchanged};
 use super::replace::Target;
 use super::{LocalContext, LocalOutput, LocalTool};
+use crate::changes::{Before, Changes};
 use crate::message::ToolDefinition;
 
 /// Maximum size of a file, before and after the edit.
@@ -41,6 +42,7 @@ const SCHEMA: &str = r#"{"type":"object","properties":{"file_path":{"type":"stri
 
 pub(super) struct Edit {
     known: Arc<Known>,
+    changes: Arc<Changes>,
     previewed: Previewed,
 }
 
@@ -57,9 +59,10 @@ struct Arguments {
 const COVERED: [&str; 3] = ["old_string", "new_string", "replace_all"];
 
 impl Edit {
-    pub(super) fn new(known: Arc<Known>) -> Self {
+    pub(super) fn new(known: Arc<Known>, changes: Arc<Changes>) -> Self {
         Self {
             known,
+            changes,
             previewed: Previewed::default(),
         }
     }
@@ -106,16 +109,24 @@ impl LocalTool for Edit {
             let wanted: Arguments = arguments(raw)?;
             let path = resolve(&wanted.file_path, context)?;
             let name = shown(&path, &context.workspace);
-            let known = Arc::clone(&self.known);
+            let (known, changes) = (Arc::clone(&self.known), Arc::clone(&self.changes));
             let context = context.clone();
             let shown = self.previewed.take(raw);
             let output = blocking(move |cancellation| {
+                let _writing = changes.writing();
                 let seen = shown.as_ref();
-                edit(&path, &name, &wanted, &known, seen, cancellation).unwrap_or_else(|reason| {
-                    let text = format!("{name} is not changed: {reason}");
-                    let whole = text.clone();
-                    LocalOutput::error(fit(text, whole.as_bytes(), "edit", &context))
-                })
+                match edit(&path, &name, &wanted, &known, seen, cancellation) {
+                    Ok((change, output)) => {
+                        let path = change.target.path();
+                        changes.record(path, &name, Before::Text(change.before), &change.after);
+                        output
+                    }
+                    Err(reason) => {
+                        let text = format!("{name} is not changed: {reason}");
+                        let whole = text.clone();
+                        LocalOutput::error(fit(text, whole.as_bytes(), "edit", &context))
+                    }
+                }
             })
             .await;
             Ok(output)
@@ -185,7 +196,7 @@ fn edit(
     known: &Known,
     shown: Option<&FileState>,
     cancellation: &Cancellation,
-) -> Result<LocalOutput, String> {
+) -> Result<(Change, LocalOutput), String> {
     unchanged(path, shown)?;
     let change = changed(path, wanted, cancellation)?;
     let metadata = change.target.metadata.as_ref();
@@ -203,10 +214,11 @@ fn edit(
         count => format!("{count} times, "),
     };
     let text = format!("changed {name}: {count}{}", at_lines(&change.lines));
-    Ok(LocalOutput {
+    let output = LocalOutput {
         display: Some(difference(name, &change.before, &change.after)),
         ..LocalOutput::text(text)
-    })
+    };
+    Ok((change, output))
 }
 
 /// Converts both texts to CRLF if all lines of the file end in CRLF.
@@ -250,7 +262,7 @@ fn at_lines(lines: &[usize]) -> String {
 }
 
 /// Unified diff, complete.
-pub(super) fn whole_difference(name: &str, before: &str, after: &str) -> String {
+pub(crate) fn whole_difference(name: &str, before: &str, after: &str) -> String {
     let difference = TextDiff::configure()
         .timeout(COMPARING)
         .diff_lines(before, after);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use switchboard::catalog::{LookupError, SetAsideReason};
-use switchboard::{CallError, RequestError, ServerError};
+use switchboard::{ArgumentsError, CallError, RequestError, ServerError};
 use switchboard_config::text::visible;
 
 use crate::error::Failure;
@@ -18,32 +18,13 @@ pub(super) fn of(error: &CallError, session: &CommandHost<'_>) -> Failure {
         CallError::Lookup(error) => return unknown(error, session),
         CallError::Server(error) => return server(error, session),
         CallError::Arguments { tool, error } => {
-            let tool = tool.to_string();
-            let message = format!(
-                "the arguments do not match the schema of {}",
-                visible(&tool)
-            );
-            let mut failure = Failure::usage(message);
-            for problem in &error.problems {
-                failure = failure.because(visible(&problem.to_string()));
-            }
-            if error.untold > 0 {
-                let more = counted(error.untold, "more problem");
-                failure = failure.because(format!("there are {more}"));
-            }
-            let shown = format!(
-                "`switchboard tools --json` shows the schema of {}",
-                visible(&tool)
-            );
-            return failure.hint(shown);
+            return of_arguments(&tool.to_string(), error);
         }
         CallError::Denied { tool, reason } => {
             let tool = visible(&tool.to_string()).into_owned();
             return Failure::new(Exit::Denied, format!("permission denied for tool {tool}"))
                 .because(visible(reason))
-                .hint(format!(
-                    "`switchboard permissions explain {tool}` shows the rules that apply"
-                ));
+                .hint(explain_hint(&tool));
         }
         CallError::Request { error: request, .. } => Failure::new(exit(request), safe(error)),
         _ => Failure::failed(safe(error)),
@@ -52,6 +33,27 @@ pub(super) fn of(error: &CallError, session: &CommandHost<'_>) -> Failure {
         Some(hint) => failure.hint(visible(&hint)),
         None => failure,
     }
+}
+
+/// The failure for arguments that the schema refuses.
+pub(super) fn of_arguments(tool: &str, error: &ArgumentsError) -> Failure {
+    let tool = visible(tool);
+    let mut failure = Failure::usage(format!("the arguments do not match the schema of {tool}"));
+    for problem in &error.problems {
+        failure = failure.because(visible(&problem.to_string()));
+    }
+    if error.untold > 0 {
+        let more = counted(error.untold, "more problem");
+        failure = failure.because(format!("there are {more}"));
+    }
+    failure.hint(format!(
+        "`switchboard tools {tool}` describes the arguments"
+    ))
+}
+
+/// The hint for a denied call. The name is sanitized.
+pub(super) fn explain_hint(tool: &str) -> String {
+    format!("`switchboard permissions explain {tool}` shows the rules that apply")
 }
 
 /// The failure for a name that matches no tool.

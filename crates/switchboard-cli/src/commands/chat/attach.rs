@@ -1,6 +1,9 @@
-//! Attaches resources mentioned as `@server:uri` to a prompt.
+//! Attaches what a prompt mentions: resources as `@server:uri`, and files as `@path`.
+
+use std::path::Path;
 
 use base64::Engine as _;
+use switchboard::internal::files::{open_regular, read_whole};
 use switchboard::{Host, ServerName};
 use switchboard_agent::Prompt;
 use switchboard_agent::message::{Image, Part};
@@ -33,20 +36,79 @@ pub(super) async fn prompt(text: &str, session: &CommandHost<'_>) -> Result<Prom
             .parts
             .extend(read(&mention, &session.host, session).await?);
     }
+    for path in files(text, |name| session.servers.has(name), &session.context.cwd) {
+        prompt.parts.push(read_file(&path, &session.context.cwd)?);
+    }
     Ok(prompt)
+}
+
+/// The words of a text that may be mentions, without the @ and without punctuation around them.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split_whitespace().filter_map(|word| {
+        let word = word.trim_start_matches(['(', '"', '\'', '[', '<']);
+        let word = word.strip_prefix('@')?;
+        let word = word.trim_end_matches([',', ';', '!', '?', '"', '\'', ')', ']', '>']);
+        Some(word.strip_suffix('.').unwrap_or(word))
+    })
+}
+
+/// The distinct files mentioned in a text, relative to a folder. Words that name no file are ignored.
+fn files(text: &str, is_server: impl Fn(&str) -> bool, folder: &Path) -> Vec<String> {
+    let mut files: Vec<String> = Vec::new();
+    for word in words(text) {
+        let is_resource = word
+            .split_once(':')
+            .is_some_and(|(server, _)| is_server(server));
+        let is_file = !word.is_empty() && folder.join(word).is_file();
+        if is_file && !is_resource && !files.iter().any(|known| known == word) {
+            files.push(word.to_owned());
+        }
+    }
+    files
+}
+
+fn read_file(path: &str, folder: &Path) -> Result<Part, Failure> {
+    let unreadable = |reason: String| {
+        let message = format!(
+            "`@{}` cannot be attached, so nothing was sent",
+            visible(path)
+        );
+        Failure::failed(message).because(reason)
+    };
+    let (file, _) =
+        open_regular(&folder.join(path)).map_err(|error| unreadable(error.to_string()))?;
+    let bytes =
+        read_whole(file, MAX_BYTES as u64).map_err(|error| unreadable(error.to_string()))?;
+    if let Some(mime_type) = image_type(&bytes) {
+        let data = base64::engine::general_purpose::STANDARD.encode(bytes);
+        let mime_type = mime_type.to_owned();
+        return Ok(Part::Image(Image { mime_type, data }));
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|_| unreadable("it is neither text nor an image".to_owned()))?;
+    let text = format!("<file path=\"{path}\">\n{text}\n</file>");
+    Ok(Part::Text { text })
+}
+
+/// The type of an image that models accept, by its first bytes.
+fn image_type(bytes: &[u8]) -> Option<&'static str> {
+    let is_webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
+    match bytes {
+        _ if bytes.starts_with(b"\x89PNG\r\n\x1a\n") => Some("image/png"),
+        _ if bytes.starts_with(b"\xff\xd8\xff") => Some("image/jpeg"),
+        _ if bytes.starts_with(b"GIF8") => Some("image/gif"),
+        _ if is_webp => Some("image/webp"),
+        _ => None,
+    }
 }
 
 /// The distinct resources mentioned in a text. Words with an @ that does not precede a server's name are ignored.
 pub(super) fn mentions(text: &str, is_server: impl Fn(&str) -> bool) -> Vec<Mention> {
     let mut mentions: Vec<Mention> = Vec::new();
-    for word in text.split_whitespace() {
-        let word = word.trim_start_matches(['(', '"', '\'', '[', '<']);
-        let Some((server, uri)) = word.strip_prefix('@').and_then(|word| word.split_once(':'))
-        else {
+    for word in words(text) {
+        let Some((server, uri)) = word.split_once(':') else {
             continue;
         };
-        let uri = uri.trim_end_matches([',', ';', '!', '?', '"', '\'', ')', ']', '>']);
-        let uri = uri.strip_suffix('.').unwrap_or(uri);
         let mention = Mention {
             server: server.to_owned(),
             uri: uri.to_owned(),
@@ -144,6 +206,29 @@ fn attached(mention: &Mention, part: &ResourceContents<'_>) -> Result<Part, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_are_attached_as_text_or_image() {
+        let folder = tempfile::tempdir().unwrap();
+        let write =
+            |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+        write("a.txt", b"hello");
+        write("b.png", b"\x89PNG\r\n\x1a\nrest");
+        write("c.bin", b"\xff\xfe\0");
+        let found = files(
+            "see @a.txt, (@b.png) and @a.txt. @missing me@a.txt @docs:a.txt @ @.",
+            |name| name == "docs",
+            folder.path(),
+        );
+        assert_eq!(found, ["a.txt", "b.png"]);
+        let text = read_file("a.txt", folder.path()).unwrap();
+        let expected = "<file path=\"a.txt\">\nhello\n</file>".to_owned();
+        assert_eq!(text, Part::Text { text: expected });
+        let image = read_file("b.png", folder.path()).unwrap();
+        assert!(matches!(image, Part::Image(image) if image.mime_type == "image/png"));
+        let failure = read_file("c.bin", folder.path()).unwrap_err();
+        assert_eq!(failure.causes, ["it is neither text nor an image"]);
+    }
 
     #[test]
     fn only_servers_are_mentioned() {

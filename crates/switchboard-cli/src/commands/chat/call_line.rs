@@ -27,7 +27,7 @@ const KEY_ARGUMENTS: [&str; 8] = [
     "prompt",
 ];
 /// Lines shown of a call's display text.
-const MAX_DISPLAY_LINES: usize = 20;
+pub(super) const MAX_DISPLAY_LINES: usize = 20;
 
 /// A short form of the arguments, with secrets masked and sanitized.
 pub(super) fn summary(arguments: Option<&RawValue>) -> String {
@@ -72,12 +72,13 @@ pub(super) fn trouble(content: &[Content]) -> String {
     safe(&short)
 }
 
-/// The text that a call displays in place of its result, usually a diff: added and removed lines are highlighted.
-pub(super) fn display(text: &str) -> Vec<Line> {
+/// The first lines of the text that a call displays in place of its result, usually a diff: added and removed
+/// lines are highlighted.
+pub(super) fn display(text: &str, most: usize) -> Vec<Line> {
     let count = text.lines().count();
     let mut lines: Vec<Line> = text
         .lines()
-        .take(MAX_DISPLAY_LINES)
+        .take(most)
         .map(|line| {
             let style = match line.chars().next() {
                 Some('+') => style::GOOD,
@@ -88,8 +89,8 @@ pub(super) fn display(text: &str) -> Vec<Line> {
             vec![(style, safe(&line.replace('\t', "    ")))]
         })
         .collect();
-    if count > MAX_DISPLAY_LINES {
-        let more = format!("… {} more lines", count - MAX_DISPLAY_LINES);
+    if count > most {
+        let more = format!("… {} more lines", count - most);
         lines.push(vec![(style::QUIET, more)]);
     }
     lines

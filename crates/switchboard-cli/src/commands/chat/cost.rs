@@ -1,8 +1,9 @@
-//! `/cost`: prints the tokens used by the session, and those of tool definitions.
+//! `/cost`: prints the tokens and the cost of the session, and the tokens of tool definitions.
 
 use anstyle::Style;
 use switchboard_agent::Session as Conversation;
-use switchboard_agent::provider::Usage;
+use switchboard_agent::provider::{Cost, Model, Usage};
+use switchboard_config::text::visible;
 
 use crate::error::Failure;
 use crate::printer::{Table, paint, style};
@@ -10,8 +11,9 @@ use crate::session::CommandHost;
 
 /// Prints what the session has used so far, and what tool definitions add to each request.
 pub(super) async fn print(
+    spent: Usage,
     conversation: &Conversation,
-    window: u64,
+    model: &Model,
     session: &CommandHost<'_>,
 ) -> Result<(), Failure> {
     let printer = &session.context.printer;
@@ -21,7 +23,8 @@ pub(super) async fn print(
         cache_write,
         output,
         is_estimate,
-    } = conversation.usage().await;
+        cost,
+    } = spent;
     let mut table = Table::with_heading(&["TOKENS", ""]);
     for (count, about) in [
         (input, "input, uncached"),
@@ -31,7 +34,10 @@ pub(super) async fn print(
     ] {
         table.row([(style::NAME, &count.to_string()), (Style::new(), about)]);
     }
-    printer.data(table)?;
+    printer.table(&table)?;
+    for line in money(cost, input + output + cache_read + cache_write, model) {
+        printer.note(line);
+    }
     if is_estimate {
         let note = "partly estimated: the model's endpoint does not report token counts";
         printer.note(paint(style::QUIET, note));
@@ -57,12 +63,35 @@ pub(super) async fn print(
         ]);
     }
     printer.data(format!("\n{table}"))?;
-    let count = conversation.tools().await.len();
+    let window = conversation.window().await;
+    let count: usize = window.tools.iter().map(|tools| tools.count).sum();
     for line in [
-        format!("the model sees {count} tools in a context window of {window} tokens"),
+        format!(
+            "the model sees {count} tools in a context window of {} tokens",
+            model.window
+        ),
         "/tools lists what each tool costs".to_owned(),
     ] {
         printer.note(paint(style::QUIET, line));
     }
     Ok(())
+}
+
+/// What the tokens cost, or why that is unknown.
+fn money(cost: Option<Cost>, tokens: u64, model: &Model) -> Vec<String> {
+    let quiet = |text: String| paint(style::QUIET, text);
+    let Some(cost) = cost else {
+        let unknown = format!("no price is known for {}: tokens only", visible(&model.id));
+        return match (tokens, model.price) {
+            (0, Some(_)) => Vec::new(),
+            _ => vec![quiet(unknown)],
+        };
+    };
+    let about = format!("at list prices of {}", cost.as_of);
+    let mut lines = vec![format!("{} {}", paint(style::NAME, cost), quiet(about))];
+    if cost.is_partial {
+        let text = "without the tokens of models whose price is unknown";
+        lines.push(quiet(text.to_owned()));
+    }
+    lines
 }

@@ -17,7 +17,7 @@ pub(super) fn of(error: &SessionError) -> Failure {
         SessionError::Unknown(_) => {
             Failure::failed(safe(error)).hint("`switchboard chat --list` lists the sessions")
         }
-        SessionError::InUse(_) => {
+        SessionError::InUse { .. } => {
             Failure::failed(safe(error)).hint("end the other chat, or start a new session")
         }
         SessionError::Store(store) => {

@@ -18,11 +18,19 @@ use crate::session::CommandHost;
 use crate::state::Shown;
 use crate::terminal::{self, fitted};
 
-pub(super) const SUBCOMMANDS: [&str; 6] =
-    ["reconnect", "login", "enable", "disable", "tools", "add"];
+pub(super) const SUBCOMMANDS: [&str; 7] = [
+    "list",
+    "reconnect",
+    "login",
+    "enable",
+    "disable",
+    "tools",
+    "add",
+];
 
 /// Subcommands and descriptions for `/help`.
-pub(super) const HELP: [(&str, &str); 5] = [
+pub(super) const HELP: [(&str, &str); 6] = [
+    ("list", "list the servers and their status"),
     ("tools [NAME]", "the tools of a server"),
     ("reconnect NAME", "reconnect a server"),
     ("login NAME", "log in to a server"),
@@ -49,6 +57,9 @@ pub(super) async fn run(
     let Some((first, rest)) = words.split_first() else {
         return list(session);
     };
+    if first == "list" && rest.is_empty() {
+        return list(session);
+    }
     if first == "add" {
         return add(rest, current, session).await;
     }
@@ -92,7 +103,7 @@ fn list(session: &CommandHost<'_>) -> Result<(), Failure> {
     let tokens = |name: &str| catalog.server(name).map(|server| server.tokens().0);
     let width = terminal::width().unwrap_or(100);
     let table = table(&session.host.statuses(), tokens, width);
-    session.context.printer.data(table)
+    session.context.printer.table(&table)
 }
 
 /// One row per server. A server that cannot be started has its reason on an extra line.
@@ -191,7 +202,7 @@ async fn tools_of(name: &str, session: &CommandHost<'_>) -> Result<(), Failure> 
             (style::QUIET, &fitted(&about, room.max(20))),
         ]);
     }
-    session.context.printer.data(table)
+    session.context.printer.table(&table)
 }
 
 async fn reconnect(

@@ -1,22 +1,38 @@
 //! `switchboard chat`: the agent, interactively and for scripts.
 //!
-//! `one_shot` answers a single prompt (`-p`), `interactive` runs the chat. `editor` reads lines, `slash` and
-//! `mcp_command` handle commands, `prompts`, `attach` and `complete` bring in prompts and resources of servers. `turn`
-//! and `call_line` draw a turn, `sessions` manages stored sessions, `failure` maps errors to exit codes.
+//! `one_shot` answers a single prompt (`-p`), `interactive` runs the chat, `setup` opens one without a model. `ui` reads
+//! keys and draws the live area: `input` with its `menu`, and `status`. `plain` reads lines where the cursor cannot be
+//! moved. `slash` parses commands: `mcp_command` handles those about servers, `text_commands` those that only print;
+//! `look` runs those that only show something, also during a turn.
+//! `prompts`, `attach` and `complete` bring in prompts and resources of servers. `turn` and `call_line` draw a turn,
+//! `sessions` manages stored sessions, `failure` maps errors to exit codes.
 
 mod attach;
 mod call_line;
+mod changes_command;
 mod complete;
 mod cost;
-mod editor;
+mod earlier;
+mod export;
 mod failure;
 mod interactive;
+mod look;
 pub(crate) mod mcp_command;
+mod mcp_view;
+mod menu;
 mod one_shot;
+mod permissions_command;
+mod plain;
 mod prompts;
+mod results;
 mod sessions;
+mod setup;
 mod slash;
+mod status;
+mod status_command;
+mod text_commands;
 mod turn;
+mod ui;
 mod welcome;
 
 use switchboard::permissions::Policy;
@@ -36,6 +52,7 @@ The model is selected by --model and these environment variables:
   ANTHROPIC_API_KEY   a model of Anthropic
   OPENAI_API_KEY      a model of OpenAI
   OPENAI_BASE_URL     your own server, such as http://localhost:11434/v1
+Without any of them, a model of Ollama, LM Studio or llama.cpp on this machine is used.
 
 Examples:
   switchboard chat
@@ -48,7 +65,8 @@ const FRONT_END: &str = "chat";
 
 fn mode(attended: bool) -> SessionMode {
     SessionMode {
-        policy: Policy::agent(),
+        // A call typed after `/call` is the user's own; those of the model are always decided by `Policy::agent`.
+        policy: Policy::typed(),
         front_end: FRONT_END,
         attended,
         lists_only: false,
@@ -74,17 +92,20 @@ pub(crate) fn run(arguments: &ChatArguments, context: &Context) -> Outcome {
     let servers = Servers::load(context, None)?;
     let mode = mode(!is_scripted);
     session::run_in(mode, context, &servers, async |session, interrupts| {
-        let provider =
-            agent::provider(arguments.model.as_deref(), session.servers, context).await?;
+        let model = arguments.model.as_deref();
+        let provider = match &prompt {
+            Some(_) => agent::provider(model, session.servers, context).await?,
+            None => setup::first(model, session).await?,
+        };
         let agent = agent::of_session(session, &provider);
         let conversation = sessions::find(&agent, arguments, context).await?;
-        match prompt {
-            Some(prompt) => {
-                let format = format(arguments, context);
-                one_shot::run(&prompt, format, &conversation, session, interrupts).await
-            }
-            None => interactive::run(agent, conversation, provider, session, interrupts).await,
+        if let Some(prompt) = prompt {
+            let format = format(arguments, context);
+            return one_shot::run(&prompt, format, &conversation, session, interrupts).await;
         }
+        let chat = interactive::run(agent, conversation, provider, session, interrupts);
+        // Large, and awaited once.
+        Box::pin(chat).await
     })
 }
 

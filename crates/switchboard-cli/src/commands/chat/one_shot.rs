@@ -97,7 +97,7 @@ pub(super) async fn run(
     let work = async {
         let prompt = attach::prompt(prompt, session).await?;
         let mut reported = HashSet::new();
-        let mut output = Output::new(format, &session.context.printer, &mut reported);
+        let mut output = Output::new(format, session.context, &mut reported);
         let mut events = conversation.stream(prompt);
         let mut ticks = interval(TICK);
         loop {
@@ -136,11 +136,12 @@ enum Output<'p> {
 }
 
 impl<'p> Output<'p> {
-    fn new(format: OutputFormat, printer: &'p Printer, reported: &'p mut HashSet<String>) -> Self {
+    fn new(format: OutputFormat, context: &'p Context, reported: &'p mut HashSet<String>) -> Self {
+        let printer = &context.printer;
         let is_watched = Printer::is_on_terminal() && io::stderr().is_terminal();
         match format {
             OutputFormat::Text if is_watched => {
-                Self::Screen(Box::new(Turn::new(printer, reported)))
+                Self::Screen(Box::new(Turn::new(context, reported, None)))
             }
             OutputFormat::Text => Self::Text(printer),
             OutputFormat::Json => Self::Json(printer),
@@ -231,7 +232,7 @@ fn warn(event: &SessionEvent, printer: &Printer) {
                 format!("retrying: {}", visible(reason)),
             ));
         }
-        SessionEvent::Notice { text } => printer.note(paint(style::QUIET, visible(text))),
+        SessionEvent::Notice { text, .. } => printer.note(paint(style::QUIET, visible(text))),
         _ => {}
     }
 }

@@ -123,8 +123,8 @@ pub(super) async fn all(session: &CommandHost<'_>) -> Prompts {
     prompts
 }
 
-/// Lists the prompts that a line may refer to. Servers connect with the first message, so a line that names a prompt of
-/// an unconnected server connects that server first, or all of them if the server is ambiguous.
+/// Lists the prompts that a line may refer to. A line that names a prompt of an unconnected server
+/// connects that server first, or all of them if the server is ambiguous.
 pub(super) async fn for_line(line: &str, session: &CommandHost<'_>) -> Prompts {
     let known = all(session).await;
     let name = line.trim_start().strip_prefix('/').unwrap_or_default();
@@ -142,12 +142,6 @@ pub(super) async fn for_line(line: &str, session: &CommandHost<'_>) -> Prompts {
     }
     session.start_some(|_| true).await;
     all(session).await
-}
-
-/// Lists the prompts of all servers. Connects them without printing anything, since the user is typing.
-pub(super) async fn to_complete(session: &CommandHost<'_>) -> Vec<Command> {
-    session.start_all().await;
-    all(session).await.commands
 }
 
 /// The prefix of a server's prompt names. Long names may be shortened and lack it.

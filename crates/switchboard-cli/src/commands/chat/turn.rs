@@ -3,21 +3,30 @@
 //! Owns the order of output. The model's text goes to standard output, everything else to standard error. While a
 //! prompt holds the terminal, events are queued.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use anstyle::Style;
+use base64::Engine as _;
+use switchboard::internal::call::spill::SpillFolder;
+use switchboard_agent::message::{Content, Image};
 use switchboard_agent::{EndReason, Reply, SessionEvent};
 use tokio::time::Instant;
 
-use super::call_line::{display, elapsed, missing_server, summary, trouble};
+use super::call_line::{MAX_DISPLAY_LINES, display, elapsed, missing_server, summary, trouble};
+use super::results::{Results, Returned};
+use crate::commands::call::result::BASE64;
+use crate::context::Context;
 use crate::error::Failure;
 use crate::live::{self, Line, Live, spinner};
 use crate::markdown::{Look, Markdown};
 use crate::printer::{Printer, Verbosity, paint, style};
 use crate::questions::safe;
+use crate::session::spill_folder;
 use crate::startup::counted;
 use crate::terminal::{self, fitted};
+use crate::{picture, screen};
 
 /// Delay before live lines are drawn.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -34,18 +43,29 @@ pub(super) struct Turn<'p> {
     started: Instant,
     ticks: usize,
     doing: Doing,
-    /// The model's text since the last call.
+    /// The model's text since the last call, and its source.
     text: Option<Markdown>,
+    source: String,
+    /// Final rows of the text that are not on the screen yet.
+    unprinted: Vec<Line>,
+    /// The size of the screen that the text is wrapped for.
+    generation: u64,
     /// The model's reasoning, up to the incomplete line.
     thought: String,
     calls: Vec<Running>,
     /// Nesting depth by call id.
     depths: HashMap<String, usize>,
+    /// The calls whose lines are printed above the last nested one, outermost first.
+    above: Vec<String>,
     shown: Shown,
     /// Events received while a prompt held the terminal.
     queued: VecDeque<SessionEvent>,
     /// Missing servers that have been reported.
     reported: &'p mut HashSet<String>,
+    /// Results that can be shown in full; `None` if results are not shown.
+    results: Option<&'p RefCell<Results>>,
+    /// Where images are saved.
+    spill: SpillFolder,
 }
 
 /// What the turn is waiting for.
@@ -67,6 +87,8 @@ enum Shown {
 
 struct Running {
     id: String,
+    /// Id of the call that it is nested in.
+    parent: Option<String>,
     name: String,
     summary: String,
     started: Instant,
@@ -79,7 +101,12 @@ struct Running {
 }
 
 impl<'p> Turn<'p> {
-    pub(super) fn new(printer: &'p Printer, reported: &'p mut HashSet<String>) -> Self {
+    pub(super) fn new(
+        context: &'p Context,
+        reported: &'p mut HashSet<String>,
+        results: Option<&'p RefCell<Results>>,
+    ) -> Self {
+        let printer = &context.printer;
         Self {
             printer,
             live: Live::new(printer),
@@ -87,12 +114,18 @@ impl<'p> Turn<'p> {
             ticks: 0,
             doing: Doing::Connecting,
             text: None,
+            source: String::new(),
+            unprinted: Vec::new(),
+            generation: screen::generation(),
             thought: String::new(),
             calls: Vec::new(),
             depths: HashMap::new(),
+            above: Vec::new(),
             shown: Shown::Nothing,
             queued: VecDeque::new(),
             reported,
+            results,
+            spill: SpillFolder::new(spill_folder(context)),
         }
     }
 
@@ -117,6 +150,12 @@ impl<'p> Turn<'p> {
         }
         self.release()?;
         self.ticks += 1;
+        if screen::is_active() {
+            self.wrap_again();
+            let lines = self.live_lines();
+            screen::text(&std::mem::take(&mut self.unprinted), lines);
+            return Ok(());
+        }
         if self.printer.is_live() && self.started.elapsed() >= PATIENCE {
             let lines = self.live_lines();
             self.live.draw(&lines);
@@ -124,11 +163,36 @@ impl<'p> Turn<'p> {
         Ok(())
     }
 
+    /// Wraps the text again if the width of the screen has changed.
+    fn wrap_again(&mut self) {
+        let generation = screen::generation();
+        if generation == self.generation {
+            return;
+        }
+        self.generation = generation;
+        if self.text.is_some() {
+            let mut markdown = Markdown::new(self.look());
+            let rows = markdown.push(&self.source);
+            self.text = Some(markdown);
+            self.unprinted.clear();
+            screen::wrap_text_again(rows);
+        }
+    }
+
+    /// Removes the live lines, before something else is printed.
+    fn clear(&mut self) {
+        if screen::is_active() {
+            screen::text(&std::mem::take(&mut self.unprinted), Vec::new());
+        } else {
+            self.live.clear();
+        }
+    }
+
     /// Ends the turn and prints the remaining text.
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
         self.release()?;
         self.end_text()?;
-        self.live.clear();
+        self.clear();
         Ok(())
     }
 
@@ -153,20 +217,26 @@ impl<'p> Turn<'p> {
                 let is_missing =
                     |name: &String| failed_servers.iter().any(|server| server.name == *name);
                 self.reported.retain(is_missing);
+                let mut is_warned = false;
                 for server in &failed_servers {
                     if self.reported.insert(server.name.clone())
                         && let Some((message, hint)) = missing_server(server)
                     {
-                        self.live.clear();
+                        self.clear();
                         let room = columns().saturating_sub("warning: ".len() + 1);
-                        let message = fitted(&message, room.max(60));
+                        let message = fitted(&message, room.max(20));
                         self.printer.warning(message, Some(&hint));
+                        is_warned = true;
                     }
+                }
+                if is_warned && screen::is_active() {
+                    self.printer.note("");
                 }
             }
             SessionEvent::Text { text } => {
                 self.doing = Doing::Writing;
                 let look = self.look();
+                self.source.push_str(&text);
                 let markdown = self.text.get_or_insert_with(|| Markdown::new(look));
                 let rows = markdown.push(&text);
                 self.rows(&rows)?;
@@ -179,8 +249,14 @@ impl<'p> Turn<'p> {
                 reason,
                 wait_ms,
                 attempt,
+                ..
             } => {
                 self.text = None;
+                let source = std::mem::take(&mut self.source);
+                if screen::is_active() && !source.is_empty() {
+                    self.clear();
+                    screen::end_text(&source);
+                }
                 let wait = elapsed(Duration::from_millis(wait_ms));
                 let reported = format!("{}; attempt {attempt} in {wait}", safe(&reason));
                 if self.shown == Shown::Text {
@@ -200,8 +276,9 @@ impl<'p> Turn<'p> {
                 self.end_text()?;
                 let depth = self.depth_below(parent.as_deref());
                 self.depths.insert(id.clone(), depth);
-                self.calls.push(Running {
+                let running = Running {
                     id,
+                    parent,
                     name: safe(&name),
                     summary: summary(arguments.as_deref()),
                     started: Instant::now(),
@@ -209,7 +286,9 @@ impl<'p> Turn<'p> {
                     depth,
                     progress: String::new(),
                     announced: false,
-                });
+                };
+                let place = self.place_below(&running);
+                self.calls.insert(place, running);
             }
             SessionEvent::CallProgress {
                 id,
@@ -226,6 +305,7 @@ impl<'p> Turn<'p> {
             SessionEvent::CallEnds {
                 id,
                 content,
+                result,
                 is_error,
                 elapsed_ms,
                 display: shown,
@@ -233,12 +313,13 @@ impl<'p> Turn<'p> {
             } => {
                 self.end_text()?;
                 let took = Duration::from_millis(elapsed_ms);
-                self.end_call(
-                    &id,
-                    is_error.then(|| trouble(&content)),
-                    took,
-                    shown.as_deref(),
-                );
+                let returned = Returned {
+                    content: &content,
+                    result: result.as_ref(),
+                    display: shown.as_deref(),
+                };
+                let trouble = is_error.then(|| trouble(&content));
+                self.end_call(&id, trouble, took, &returned);
                 self.doing = Doing::Waiting;
             }
             SessionEvent::ToolsChanged { added, removed } => {
@@ -257,7 +338,7 @@ impl<'p> Turn<'p> {
             SessionEvent::Compacted { before, after } => self.note(format!(
                 "session compacted: about {before} tokens before, {after} now"
             )),
-            SessionEvent::Notice { text } => self.note(safe(&text)),
+            SessionEvent::Notice { text, .. } => self.note(safe(&text)),
             SessionEvent::Ended(reply) => {
                 self.end_text()?;
                 self.ended(&reply);
@@ -277,7 +358,7 @@ impl<'p> Turn<'p> {
             let rest = self.thought.split_off(end + 1);
             let line = std::mem::replace(&mut self.thought, rest);
             if !line.trim().is_empty() {
-                self.live.clear();
+                self.clear();
                 self.printer.detail(safe(line.trim_end()));
             }
         }
@@ -293,7 +374,7 @@ impl<'p> Turn<'p> {
             EndReason::TokenBudget => "token limit of the turn reached; send \"continue\" for more",
             _ => return,
         };
-        self.live.clear();
+        self.clear();
         self.printer.warning(reported, None);
     }
 
@@ -302,25 +383,47 @@ impl<'p> Turn<'p> {
         if rows.is_empty() {
             return Ok(());
         }
+        let follows_calls = self.shown == Shown::Calls;
+        self.shown = Shown::Text;
+        if screen::is_active() {
+            if follows_calls {
+                self.clear();
+                self.printer.note("");
+            }
+            self.unprinted.extend(rows.iter().cloned());
+            return Ok(());
+        }
         self.live.clear();
-        if self.shown == Shown::Calls {
+        if follows_calls {
             self.printer.note("");
         }
-        self.shown = Shown::Text;
         self.printer.data(lines(rows))
     }
 
     fn end_text(&mut self) -> Result<(), Failure> {
-        match self.text.take() {
-            Some(markdown) => self.rows(&markdown.finish()),
-            None => Ok(()),
+        let Some(markdown) = self.text.take() else {
+            return Ok(());
+        };
+        self.rows(&markdown.finish())?;
+        let source = std::mem::take(&mut self.source);
+        if screen::is_active() {
+            self.clear();
+            screen::end_text(&source);
         }
+        Ok(())
     }
 
-    fn end_call(&mut self, id: &str, trouble: Option<String>, took: Duration, shown: Option<&str>) {
+    fn end_call(
+        &mut self,
+        id: &str,
+        trouble: Option<String>,
+        took: Duration,
+        returned: &Returned<'_>,
+    ) {
         let Some(index) = self.calls.iter().position(|call| call.id == id) else {
             return;
         };
+        let is_last = self.above.last().is_some_and(|above| above == id);
         self.announce_parents(index);
         let call = self.calls.remove(index);
         let indent = "  ".repeat(call.depth);
@@ -329,7 +432,8 @@ impl<'p> Turn<'p> {
             None => ("●", style::GOOD),
             Some(_) => ("✗", style::ERROR),
         };
-        let line = if call.announced {
+        // Its own line is the last one that has nested lines, so that it need not be repeated.
+        let line = if call.announced && is_last {
             vec![
                 (mark_style, format!("{indent}{mark} ")),
                 (style::QUIET, format!("{} ended, {took}", call.name)),
@@ -339,40 +443,109 @@ impl<'p> Turn<'p> {
         };
         self.call_line(&line);
         let room = columns().saturating_sub(indent.len() + 4).max(20);
+        let is_error = trouble.is_some();
         if let Some(trouble) = trouble {
             self.call_line(&vec![
                 (Style::new(), format!("{indent}  ")),
                 (style::REMOVED, fitted(&trouble, room).into_owned()),
             ]);
         }
-        for mut line in shown.map(display).unwrap_or_default() {
-            for (_, text) in &mut line {
+        let title = format!("{}  {}", call.name, call.summary);
+        let mut results = self.results.map(RefCell::borrow_mut);
+        let result = results.as_mut().map(|results| results.add(title, returned));
+        let mut rows = match (returned.display, result) {
+            (Some(text), _) => display(text, MAX_DISPLAY_LINES),
+            // The first line of an error is there already, and results of sub-agents are theirs.
+            (None, Some(result)) if !is_error && call.depth == 0 => result.folded(room),
+            (None, _) => Vec::new(),
+        };
+        drop(results);
+        for line in &mut rows {
+            for (_, text) in line.iter_mut() {
                 *text = fitted(text, room).into_owned();
             }
             line.insert(0, (Style::new(), format!("{indent}  ")));
-            self.call_line(&line);
+            self.call_line(line);
+        }
+        for part in returned.content {
+            if let Content::Image(image) = part {
+                self.picture(image, &format!("{indent}  "));
+            }
         }
     }
 
-    /// Prints the lines of enclosing calls before those of nested ones.
-    fn announce_parents(&mut self, index: usize) {
-        let Some(depth) = self.calls.get(index).map(|call| call.depth) else {
+    /// Shows an image, or saves it and prints where it is.
+    fn picture(&mut self, image: &Image, indent: &str) {
+        let compact: String = image.data.split_ascii_whitespace().collect();
+        let Ok(bytes) = BASE64.decode(compact) else {
             return;
         };
+        if screen::is_active()
+            && let Some(sequence) = picture::inline(&bytes, picture::graphics())
+        {
+            self.clear();
+            screen::picture(&sequence, "");
+            return;
+        }
+        let extension = picture::extension(&image.mime_type);
+        match self.spill.write("image", extension, &bytes) {
+            Ok(saved) => {
+                let path = safe(&saved.path.display().to_string());
+                self.call_line(&vec![(style::QUIET, format!("{indent}saved to {path}"))]);
+            }
+            Err(error) => self.printer.warning(safe(&error.to_string()), None),
+        }
+    }
+
+    /// Prints the lines of the calls that this one is nested in, unless they are printed above it already.
+    fn announce_parents(&mut self, index: usize) {
+        let mut parents = Vec::new();
+        let mut parent = self.calls.get(index).and_then(|call| call.parent.as_ref());
+        while let Some(id) = parent
+            && parents.len() < MAX_DEPTH
+        {
+            parents.insert(0, id.clone());
+            let above = self.calls.iter().find(|call| call.id == *id);
+            parent = above.and_then(|call| call.parent.as_ref());
+        }
         let mut lines = Vec::new();
-        for call in self.calls.iter_mut().take(index) {
-            if call.depth < depth && !call.announced {
+        for (place, id) in parents.iter().enumerate() {
+            let is_there = self.above.get(..=place) == parents.get(..=place);
+            if !is_there && let Some(call) = self.calls.iter_mut().find(|call| call.id == *id) {
                 call.announced = true;
                 lines.push(call.line("○", style::HINT, "", columns()));
             }
         }
+        self.above = parents;
         for line in lines {
             self.call_line(&line);
         }
     }
 
+    /// Where a call belongs among the running ones: below the call that it is nested in, after the others there.
+    fn place_below(&self, running: &Running) -> usize {
+        let parent = running.parent.as_ref();
+        let parent = parent.and_then(|id| self.calls.iter().position(|call| call.id == *id));
+        let Some(parent) = parent else {
+            return self.calls.len();
+        };
+        let nested = self.calls.iter().skip(parent + 1);
+        let nested = nested.take_while(|call| call.depth >= running.depth);
+        parent + 1 + nested.count()
+    }
+
+    /// Prepares for output that does not belong to the turn.
+    pub(super) fn make_room(&mut self) {
+        self.clear();
+        if self.shown != Shown::Nothing {
+            self.printer.note("");
+        }
+        self.shown = Shown::Nothing;
+        self.above.clear();
+    }
+
     fn call_line(&mut self, line: &Line) {
-        self.live.clear();
+        self.clear();
         if self.shown == Shown::Text {
             self.printer.note("");
         }
@@ -381,7 +554,7 @@ impl<'p> Turn<'p> {
     }
 
     fn note(&mut self, text: impl std::fmt::Display) {
-        self.live.clear();
+        self.clear();
         self.printer.note(paint(style::QUIET, text));
     }
 
@@ -418,12 +591,15 @@ impl<'p> Turn<'p> {
                 Doing::Retrying(reported) => reported.as_str(),
             };
             let seconds = self.started.elapsed().as_secs();
+            // The status line of a chat has the key.
+            let keys = if screen::is_active() {
+                ""
+            } else {
+                "  (ctrl-C interrupts)"
+            };
             lines.push(vec![
                 (style::HINT, format!("{} ", spinner(now))),
-                (
-                    style::QUIET,
-                    format!("{doing}, {seconds} s  (ctrl-C interrupts)"),
-                ),
+                (style::QUIET, format!("{doing}, {seconds} s{keys}")),
             ]);
         }
         lines
@@ -488,11 +664,41 @@ fn names(names: &[String]) -> String {
 fn progressed(progress: Option<f64>, total: Option<f64>, message: Option<&str>) -> String {
     let done = match (progress, total) {
         (Some(progress), Some(total)) if total > 0.0 => {
-            format!("{:.0} %", (progress / total * 100.0).clamp(0.0, 100.0))
+            let percent = (progress / total * 100.0).clamp(0.0, 100.0);
+            format!("{} {percent:.0} %", bar(percent))
         }
         (Some(progress), _) => progress.to_string(),
         (None, _) => String::new(),
     };
     let message = message.map(safe).unwrap_or_default();
     format!("{done}  {message}").trim().to_owned()
+}
+
+/// A bar of ten cells.
+fn bar(percent: f64) -> String {
+    let filled = (1..=10).filter(|cell| percent >= f64::from(cell * 10) - 0.5);
+    let filled = filled.count();
+    format!("{}{}", "▰".repeat(filled), "▱".repeat(10 - filled))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_with_a_total_has_a_bar() {
+        for (progress, total, expected) in [
+            (Some(0.0), Some(4.0), "▱▱▱▱▱▱▱▱▱▱ 0 %  on it"),
+            (Some(1.0), Some(4.0), "▰▰▱▱▱▱▱▱▱▱ 25 %  on it"),
+            (Some(9.0), Some(4.0), "▰▰▰▰▰▰▰▰▰▰ 100 %  on it"),
+            (Some(3.0), None, "3  on it"),
+            (None, None, "on it"),
+        ] {
+            assert_eq!(progressed(progress, total, Some("on it")), expected);
+        }
+        assert_eq!(
+            progressed(Some(f64::NAN), Some(1.0), None),
+            "▱▱▱▱▱▱▱▱▱▱ NaN %"
+        );
+    }
 }

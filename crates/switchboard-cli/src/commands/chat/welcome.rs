@@ -4,9 +4,11 @@ use switchboard::status::ServerState;
 use switchboard_agent::provider::Model;
 use switchboard_config::text::visible;
 
+use super::status_command;
 use crate::printer::{paint, style};
 use crate::session::CommandHost;
 use crate::startup::counted;
+use crate::terminal;
 use crate::view;
 
 /// Maximum number of servers named.
@@ -16,7 +18,7 @@ pub(super) fn print(model: &Model, resumed: Option<u64>, session: &CommandHost<'
     let context = session.context;
     let printer = &context.printer;
     let label = |text: &str| paint(style::QUIET, format!("{text:<8}"));
-    let model = format!("{} ({})", visible(&model.id), visible(&model.provider));
+    let model = status_command::model_text(model);
     printer.note(format!("{}{}", label("model"), paint(style::NAME, model)));
     let folder = view::path(&context.project, &context.environment.home);
     printer.note(format!("{}{folder}", label("folder")));
@@ -44,12 +46,14 @@ pub(super) fn print(model: &Model, resumed: Option<u64>, session: &CommandHost<'
         ));
     }
     let key = |text: &str| paint(style::NAME, text);
-    printer.note(format!(
-        "\nAsk something. {} shows commands, {} interrupts, {} leaves.",
-        key("/help"),
-        key("ctrl-C"),
+    let text = format!(
+        "\nAsk something. {} shows commands, {} files and resources, {} leaves.\n",
+        key("/"),
+        key("@"),
         key("ctrl-D"),
-    ));
+    );
+    let columns = terminal::error_size().map_or(usize::MAX, |size| size.columns);
+    printer.note(terminal::wrapped(&text, columns));
 }
 
 fn servers(session: &CommandHost<'_>) -> String {
@@ -71,6 +75,5 @@ fn servers(session: &CommandHost<'_>) -> String {
     if names.len() > NAMED {
         shown = format!("{shown} and {} more", names.len() - NAMED);
     }
-    let when = paint(style::QUIET, ", connecting with your first message");
-    format!("{shown}{when}")
+    shown
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::exit::Exit;
-use crate::printer::{Table, style};
+use crate::printer::{Column, Table, style};
 use crate::view;
 
 pub(crate) fn run(context: &Context) -> Outcome {
@@ -23,7 +23,11 @@ pub(crate) fn run(context: &Context) -> Outcome {
         printer.json(&places.collect())?;
         return Ok(Exit::Done);
     }
-    let mut table = Table::with_heading(&["SCOPE", "FOUND", "PATH"]);
+    let mut table = Table::new(&[
+        Column::new("SCOPE"),
+        Column::new("FOUND"),
+        Column::path("PATH"),
+    ]);
     for looked in &config.looked {
         let (found, word) = if looked.found {
             (style::GOOD, "yes")
@@ -37,6 +41,6 @@ pub(crate) fn run(context: &Context) -> Outcome {
             (Style::new(), &path),
         ]);
     }
-    printer.data(table)?;
+    printer.table(&table)?;
     Ok(Exit::Done)
 }

@@ -30,7 +30,8 @@ pub(crate) fn run(context: &Context) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn to_text(config: &Config, context: &Context) -> String {
+/// The effective configuration, for people.
+pub(crate) fn to_text(config: &Config, context: &Context) -> String {
     let home = &context.environment.home;
     let mut text = String::new();
     let _ = writeln!(

@@ -1,6 +1,6 @@
 //! `switchboard mcp import`: imports servers from other tools.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,7 +22,8 @@ use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::local_file::{Target, locate_entry};
-use crate::printer::{Table, style};
+use crate::printer::{Column, Table, style};
+use crate::startup::counted;
 use crate::{report, view};
 
 /// The outcome for one server.
@@ -303,7 +304,13 @@ fn print(
         });
         printer.json(&rows.collect())?;
     } else {
-        let mut table = Table::with_heading(&["RESULT", "NAME", "TOOL", "SOURCE", "TARGET"]);
+        let mut table = Table::new(&[
+            Column::new("RESULT"),
+            Column::new("NAME"),
+            Column::new("TOOL").dropped(2),
+            Column::path("SOURCE").dropped(1),
+            Column::path("TARGET"),
+        ]);
         for result in results {
             let outcome = &result.outcome;
             let color = if outcome.reason.is_none() {
@@ -324,7 +331,7 @@ fn print(
             ]);
         }
         if !results.is_empty() {
-            printer.data(table)?;
+            printer.table(&table)?;
         }
     }
     if results.is_empty() {
@@ -366,7 +373,7 @@ fn is_of_project(server: &ImportedServer, context: &Context) -> bool {
 }
 
 /// The tool of a name; the failure lists the valid names.
-pub(super) fn tool_of_name(name: &str) -> Result<Tool, Failure> {
+pub(crate) fn tool_of_name(name: &str) -> Result<Tool, Failure> {
     Tool::from_name(name).ok_or_else(|| {
         let names: Vec<&str> = Tool::ALL.iter().map(|tool| tool.name()).collect();
         Failure::usage(format!("unknown tool `{}`", visible(name)))
@@ -374,13 +381,49 @@ pub(super) fn tool_of_name(name: &str) -> Result<Tool, Failure> {
     })
 }
 
+/// Tells a user without servers that those of other tools can be imported.
+pub(crate) fn suggest(context: &Context) {
+    let mut names = BTreeSet::new();
+    let mut tools = Vec::new();
+    for tool in Tool::ALL {
+        let files = files_of(tool, context);
+        let servers = files.iter().flat_map(|(_, imported)| &imported.servers);
+        let before = names.len();
+        names.extend(servers.map(|server| server.name.clone()));
+        if names.len() > before {
+            tools.push(tool.title());
+        }
+    }
+    if names.is_empty() {
+        return;
+    }
+    let count = counted(names.len(), "server");
+    let tools = tools.join(", ");
+    context.printer.note(format!(
+        "{count} of {tools} can be imported: `switchboard mcp import --dry-run` shows them"
+    ));
+}
+
 /// Reads the existing files of a tool.
 fn files_of(tool: Tool, context: &Context) -> Vec<(PathBuf, Imported)> {
+    let files = with_places(context, |places| tool.files(places));
+    let mut read = Vec::new();
+    for file in files {
+        for path in paths(&file) {
+            let imported = read_file(tool, &path, &file, context);
+            read.extend(imported.map(|imported| (path, imported)));
+        }
+    }
+    read
+}
+
+/// Calls a function with the folders of other tools.
+pub(crate) fn with_places<T>(context: &Context, function: impl FnOnce(&Places<'_>) -> T) -> T {
     let environment = &context.environment;
     let folders = ["XDG_CONFIG_HOME", "APPDATA", "LOCALAPPDATA", "CODEX_HOME"]
         .map(|name| environment.folder_of(name));
     let [config_home, app_data, local_app_data, codex_home] = &folders;
-    let places = Places {
+    function(&Places {
         home: &environment.home,
         project: &context.project,
         config_home: config_home.as_deref(),
@@ -394,15 +437,7 @@ fn files_of(tool: Tool, context: &Context) -> Vec<(PathBuf, Imported)> {
         } else {
             Platform::Linux
         },
-    };
-    let mut read = Vec::new();
-    for file in tool.files(&places) {
-        for path in paths(&file) {
-            let imported = read_file(tool, &path, &file, context);
-            read.extend(imported.map(|imported| (path, imported)));
-        }
-    }
-    read
+    })
 }
 
 /// The file itself, or the files in a folder.
@@ -448,5 +483,9 @@ fn read_file(tool: Tool, path: &Path, file: &ForeignFile, context: &Context) -> 
         Reach::Local => Scope::Local,
     };
     let source: Arc<SourceFile> = SourceFile::new(path, scope, text);
-    Some(import(tool, &source, file.format, &context.project))
+    let mut imported = import(tool, &source, file.format, &context.project);
+    if let Ok(program) = std::env::current_exe() {
+        imported.set_program_aside(&program);
+    }
+    Some(imported)
 }

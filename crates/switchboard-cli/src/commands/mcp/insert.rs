@@ -26,7 +26,7 @@ use crate::{store, view};
 
 /// What to do if the name is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Existing {
+pub(crate) enum Existing {
     Refuse,
     Replace,
 }
@@ -71,7 +71,7 @@ pub(super) fn run(
 }
 
 /// If the name is confusable with that of an existing server, the reason and an alternative name.
-pub(super) fn look_alike(name: &str, scope: Scope, context: &Context) -> Option<(String, String)> {
+pub(crate) fn look_alike(name: &str, scope: Scope, context: &Context) -> Option<(String, String)> {
     let config = context.load_files(context.decisions());
     let key = confusable::server_key(name);
     let other = config.servers.iter().find(|server| {
@@ -97,7 +97,7 @@ pub(super) fn look_alike(name: &str, scope: Scope, context: &Context) -> Option<
 }
 
 /// Validates an entry before any file is changed.
-pub(super) fn check(name: &str, entry: &ServerEntry) -> Result<(), Failure> {
+pub(crate) fn check(name: &str, entry: &ServerEntry) -> Result<(), Failure> {
     let node = Node::table([("mcpServers", Node::table([(name, entry.to_node())]))]);
     let (_, findings) = read_json(&view::node_json(&node).to_string());
     match findings.iter().find(|finding| matters(finding)) {
@@ -144,7 +144,7 @@ pub(super) fn matters(finding: &Diagnostic) -> bool {
     finding.severity == Severity::Error && finding.code != "missing-variable"
 }
 
-pub(super) fn insert(
+pub(crate) fn insert(
     name: &str,
     entry: &ServerEntry,
     target: &Target,

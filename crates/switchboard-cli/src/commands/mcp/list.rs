@@ -6,16 +6,18 @@ use anstyle::Style;
 use serde_json::{Value, json};
 use switchboard::ServerName;
 use switchboard::catalog::ToolCount;
+use switchboard::internal::workspace;
 use switchboard::status::ServerStatus;
 use switchboard_config::entry::Transport;
 use switchboard_config::resolve::{Config, Server, Status};
 
+use crate::commands::mcp::import;
 use crate::commands::status::{era_word, tools_cell};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
-use crate::printer::{Table, style};
-use crate::servers::Servers;
+use crate::printer::{Column, Table, style};
+use crate::servers::{NO_SERVERS, Servers};
 use crate::session;
 use crate::state::Shown;
 use crate::view;
@@ -23,8 +25,9 @@ use crate::view;
 pub(crate) fn run(no_connect: bool, context: &Context) -> Outcome {
     let servers = Servers::load(context, None)?;
     let can_start = |server: &Server| server.status == Status::Ready;
-    if no_connect || !servers.config.servers.iter().any(can_start) {
-        let rows = rows(&servers.config, |_| None);
+    let any_can_start = servers.is_embedded_only() || servers.config.servers.iter().any(can_start);
+    if no_connect || !any_can_start {
+        let rows = rows(&servers, |_| None);
         show(&rows, Columns::Configured, context)?;
         notes(&servers.config, context);
         return Ok(Exit::Done);
@@ -32,13 +35,16 @@ pub(crate) fn run(no_connect: bool, context: &Context) -> Outcome {
     session::run_listing(context, &servers, async |session| {
         session.start_quietly().await;
         let status = |name: &str| session.host.status(&ServerName::from(name));
-        let rows = rows(&servers.config, status);
+        let rows = rows(&servers, status);
         show(&rows, Columns::Connected, context)?;
         session.suggest_doctor();
         notes(&servers.config, context);
         Ok(Exit::Done)
     })
 }
+
+/// The scope of the embedded server, which is there while no server is configured.
+const EMBEDDED: &str = "embedded";
 
 /// The columns of the table.
 #[derive(Clone, Copy)]
@@ -50,15 +56,19 @@ pub(crate) enum Columns {
 }
 
 pub(crate) struct Row<'c> {
-    server: &'c Server,
+    /// `None`: the embedded server, which no file configures.
+    server: Option<&'c Server>,
     /// `None` if servers are not started.
     status: Option<ServerStatus>,
     shown: Shown,
 }
 
-fn rows<'c>(config: &'c Config, status: impl Fn(&str) -> Option<ServerStatus>) -> Vec<Row<'c>> {
+fn rows<'c>(servers: &'c Servers, status: impl Fn(&str) -> Option<ServerStatus>) -> Vec<Row<'c>> {
+    if servers.is_embedded_only() {
+        return vec![Row::embedded(status(workspace::NAME))];
+    }
     let row = |server: &'c Server| Row::of(server, status(&server.name));
-    config.servers.iter().map(row).collect()
+    servers.config.servers.iter().map(row).collect()
 }
 
 impl<'c> Row<'c> {
@@ -68,10 +78,35 @@ impl<'c> Row<'c> {
             None => Shown::configured(server),
         };
         Self {
-            server,
+            server: Some(server),
             status,
             shown,
         }
+    }
+
+    fn embedded(status: Option<ServerStatus>) -> Self {
+        let shown = status.as_ref().map(|status| Shown::of(&status.state));
+        Self {
+            server: None,
+            status,
+            shown: shown.unwrap_or_else(Shown::ready),
+        }
+    }
+
+    fn name(&self) -> &str {
+        self.server
+            .map_or(workspace::NAME, |server| server.name.as_str())
+    }
+
+    fn transport(&self) -> Option<&'static str> {
+        let own = Some(Transport::Sdk);
+        self.server
+            .map_or(own, Server::transport)
+            .map(Transport::name)
+    }
+
+    fn scope(&self) -> &'static str {
+        self.server.map_or(EMBEDDED, |server| server.scope().name())
     }
 
     /// The number of tools, if connected.
@@ -83,10 +118,13 @@ impl<'c> Row<'c> {
     pub(crate) fn to_json(&self) -> Value {
         let revision = self.status.as_ref().and_then(|status| status.revision);
         json!({
-            "name": self.server.name,
-            "transport": transport(self.server),
-            "scope": self.server.scope().name(),
-            "source": view::place_json(&self.server.origin),
+            "name": self.name(),
+            "transport": self.transport(),
+            "scope": self.scope(),
+            "source": match self.server {
+                Some(server) => view::place_json(&server.origin),
+                None => view::no_place_json(EMBEDDED),
+            },
             "state": self.shown.word,
             "tools": self.tools().map(|count| count.offered),
             "setAside": self.tools().map(|count| count.set_aside),
@@ -105,32 +143,31 @@ fn show(rows: &[Row<'_>], columns: Columns, context: &Context) -> Result<(), Fai
     if rows.is_empty() {
         return Ok(());
     }
-    printer.data(table(rows, columns, &context.environment.home))
+    printer.table(&table(rows, columns, &context.environment.home))
 }
 
 pub(crate) fn table(rows: &[Row<'_>], columns: Columns, home: &Path) -> Table {
-    let mut table = match columns {
-        Columns::Configured => {
-            Table::with_heading(&["NAME", "TRANSPORT", "SCOPE", "STATE", "SOURCE", "TARGET"])
-        }
-        Columns::Connected => Table::with_heading(&[
-            "NAME",
-            "TRANSPORT",
-            "SCOPE",
-            "STATE",
-            "TOOLS",
-            "SOURCE",
-            "TARGET",
-        ]),
-    };
+    let name = Column::new("NAME");
+    let transport_column = Column::new("TRANSPORT").dropped(2);
+    let scope = Column::new("SCOPE").dropped(3);
+    let state = Column::new("STATE").state();
+    let tools = Column::new("TOOLS").dropped(5);
+    let source = Column::path("SOURCE").dropped(1);
+    let target = Column::path("TARGET").dropped(4);
+    let mut table = Table::new(&match columns {
+        Columns::Configured => vec![name, transport_column, scope, state, source, target],
+        Columns::Connected => vec![name, transport_column, scope, state, tools, source, target],
+    });
     for row in rows {
-        let name = (style::NAME, row.server.name.as_str());
-        let transport = (Style::new(), transport(row.server).unwrap_or("?"));
-        let scope = (Style::new(), row.server.scope().name());
+        let name = (style::NAME, row.name());
+        let transport = (Style::new(), row.transport().unwrap_or("?"));
+        let scope = (Style::new(), row.scope());
         let state = (row.shown.style, row.shown.word);
-        let source = view::place(&row.server.origin, home);
+        let place = |server: &Server| view::place(&server.origin, home);
+        let source = row.server.map_or_else(|| "–".to_owned(), place);
         let source = (style::QUIET, source.as_str());
-        let target = view::target(&row.server.entry);
+        let target = row.server.map(|server| view::target(&server.entry));
+        let target = target.unwrap_or_else(|| "this folder's files, read-only".to_owned());
         let target = (Style::new(), target.as_str());
         match columns {
             Columns::Configured => {
@@ -154,7 +191,8 @@ pub(crate) fn table(rows: &[Row<'_>], columns: Columns, home: &Path) -> Table {
 fn notes(config: &Config, context: &Context) {
     let printer = &context.printer;
     if config.servers.is_empty() {
-        printer.note("no servers configured; add one with `switchboard mcp add NAME URL`");
+        printer.note(NO_SERVERS);
+        import::suggest(context);
     }
     let is_waiting = |server: &&Server| matches!(server.status, Status::Untrusted(_));
     let waiting = config.servers.iter().filter(is_waiting).count();
@@ -168,8 +206,4 @@ fn notes(config: &Config, context: &Context) {
             "{waiting} {what} your approval; see `switchboard trust list`"
         ));
     }
-}
-
-fn transport(server: &Server) -> Option<&'static str> {
-    server.transport().map(Transport::name)
 }

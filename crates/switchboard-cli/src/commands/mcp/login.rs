@@ -397,7 +397,9 @@ enum Lines<'p> {
 async fn next_line(lines: &mut Option<Lines<'_>>) -> Option<String> {
     match lines {
         Some(Lines::Piped(lines)) => lines.recv().await,
-        Some(Lines::Typed(printer)) => questions::line(printer, "› ").await,
+        Some(Lines::Typed(printer)) => {
+            questions::line(printer, "paste the address that the browser shows").await
+        }
         None => std::future::pending().await,
     }
 }

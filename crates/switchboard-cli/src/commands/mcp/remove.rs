@@ -3,6 +3,7 @@
 use serde_json::json;
 use switchboard_config::edit::Edit;
 use switchboard_config::resolve::Config;
+use switchboard_config::sort;
 use switchboard_config::source::Origin;
 use switchboard_config::text::visible;
 
@@ -91,7 +92,7 @@ fn places<'c>(name: &str, config: &'c Config) -> Vec<&'c Origin> {
         .into_iter()
         .chain(lost.map(|lost| &lost.origin))
         .collect();
-    places.sort_by_key(|origin| {
+    sort::by_key(&mut places, |origin| {
         config
             .looked
             .iter()
@@ -101,7 +102,7 @@ fn places<'c>(name: &str, config: &'c Config) -> Vec<&'c Origin> {
 }
 
 /// The failure for a file that commands do not edit, with an alternative.
-pub(super) fn read_only_failure(origin: &Origin) -> Option<Failure> {
+pub(crate) fn read_only_failure(origin: &Origin) -> Option<Failure> {
     let path = visible(&origin.path().display().to_string()).into_owned();
     let foreign = origin.path().ends_with(".claude/settings.json");
     let reason = match view::why_read_only(origin.scope()) {

@@ -143,6 +143,10 @@ pub(super) fn connector(error: &ConnectorError) -> Finding {
             "no-endpoint",
             "set a command (a program to start) or a url (an address to connect to)".to_owned(),
         ),
+        ConnectorError::Itself(_) => (
+            "own-program",
+            "remove the entry: other programs start `switchboard connect`, Switchboard itself must not".to_owned(),
+        ),
         ConnectorError::MissingVariable(name) => {
             let name = visible(name);
             (

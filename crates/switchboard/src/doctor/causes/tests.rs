@@ -652,6 +652,11 @@ fn entries_that_are_no_servers() {
             "the entry has neither a command nor a url",
         ),
         (
+            ConnectorError::Itself("connect"),
+            "own-program",
+            "it starts Switchboard itself (`switchboard connect`), which would connect to itself without end",
+        ),
+        (
             ConnectorError::NoSandbox("on this system"),
             "no-sandbox",
             "the entry requires a sandbox, which is not available on this system",

@@ -114,7 +114,10 @@ impl Answers {
     /// Passes on a frame.
     pub(super) fn deliver(&self, frame: Bytes, own: Option<u64>) -> Delivered {
         let delivered = self.note_answers(&frame, own);
-        self.inbound.frame(frame);
+        match own {
+            Some(request) => self.inbound.related_frame(frame, request),
+            None => self.inbound.frame(frame),
+        }
         delivered
     }
 

@@ -7,6 +7,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use switchboard_config::sort;
+
+use switchboard_config::own_program;
 
 use super::StdioConnector;
 use crate::transport::{VariablePurpose, WithheldVariable};
@@ -148,6 +151,9 @@ pub(super) fn of(connector: &StdioConnector) -> BTreeMap<OsString, OsString> {
     for (name, value) in &connector.env {
         environment.insert(key(OsStr::new(name)), value.expose().into());
     }
+    // Last, so that no entry can hide that Switchboard started the process.
+    let depth = own_program::next_depth(&connector.base_env);
+    environment.insert(own_program::DEPTH.into(), depth);
     environment
 }
 
@@ -169,7 +175,7 @@ pub(super) fn withheld(connector: &StdioConnector) -> Vec<WithheldVariable> {
             })
         })
         .collect();
-    variables.sort_by(|one, other| one.name.cmp(&other.name));
+    sort::by(&mut variables, |one, other| one.name.cmp(&other.name));
     variables.dedup_by(|one, other| one.name == other.name);
     variables
 }
@@ -266,6 +272,8 @@ fn key(name: &OsStr) -> OsString {
 #[cfg(test)]
 #[cfg(unix)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn check(change: impl FnOnce(&mut StdioConnector), expected: &[(&str, &str)]) {
@@ -284,7 +292,11 @@ mod tests {
         .into_iter()
         .collect();
         change(&mut connector);
-        let environment = of(&connector);
+        let mut environment = of(&connector);
+        assert_eq!(
+            environment.remove(OsStr::new(own_program::DEPTH)),
+            Some("1".into())
+        );
         let seen: Vec<_> = environment
             .iter()
             .map(|(name, value)| (name.to_str().unwrap(), value.to_str().unwrap()))
@@ -298,6 +310,16 @@ mod tests {
         ("PATH", "/bin"),
         ("XDG_DATA_HOME", "/data"),
     ];
+
+    #[test]
+    fn every_server_knows_how_many_switchboards_are_above_it() {
+        let mut connector = StdioConnector::new("server");
+        connector.base_env = Arc::new([(own_program::DEPTH.into(), "1".into())]);
+        connector.env = vec![(own_program::DEPTH.into(), "0".into())];
+        let environment = of(&connector);
+        let depth = environment.get(OsStr::new(own_program::DEPTH));
+        assert_eq!(depth, Some(&"2".into()));
+    }
 
     #[test]
     fn only_the_listed_names_pass() {
@@ -341,7 +363,9 @@ mod tests {
         connector.base_env = pairs
             .map(|(name, value)| ((*name).into(), (*value).into()))
             .collect();
-        let passed = of(&connector);
+        let mut passed = of(&connector);
+        // Every server has the marker, whatever it inherits.
+        assert!(passed.remove(OsStr::new(own_program::DEPTH)).is_some());
         let passed = passed.keys().map(|name| name.to_str().unwrap().to_owned());
         let withheld = withheld(&connector).into_iter();
         let needed = withheld.filter(|variable| variable.purpose != VariablePurpose::Unknown);

@@ -7,6 +7,7 @@ use std::future::pending;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use switchboard_config::own_program;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::{Instant, sleep_until};
 
@@ -50,6 +51,11 @@ impl StdioConnector {
     /// Starts it as a program that is not a server. Dropping the future undoes what was started.
     pub async fn run(&self) -> Result<Program, TransportError> {
         let mut launch = Launch::new(self)?;
+        // It is not a server: a client that it starts may use Switchboard.
+        launch.env.retain(|(name, _)| name != own_program::DEPTH);
+        let inherited = self.base_env.iter();
+        let inherited = inherited.filter(|(name, _)| name == own_program::DEPTH);
+        launch.env.extend(inherited.cloned());
         if launch.supervisor.is_none() {
             let mark = mark();
             launch.env.push((MARK.into(), mark.clone().into()));

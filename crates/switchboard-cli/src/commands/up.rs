@@ -1,0 +1,182 @@
+//! `switchboard up` and `switchboard down`: the daemon, which holds the servers of all clients of a user.
+
+use std::ffi::OsString;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use switchboard_server::http::HttpServer;
+use switchboard_server::local::{LocalServer, Wants};
+use tokio::task::LocalSet;
+use tokio::time::{Instant, sleep};
+
+use crate::cli::{ListenArguments, UpArguments};
+use crate::context::Context;
+use crate::daemon::{DaemonFiles, Views};
+use crate::error::{Failure, Outcome};
+use crate::exit::Exit;
+use crate::interrupt::Interrupts;
+use crate::{front_end, session, view};
+
+/// Address for clients over HTTP, unless another one is given.
+const HTTP: &str = "7348";
+/// Name of the token file in the state folder.
+const TOKEN_FILE: &str = "gateway-token";
+/// How long a daemon may take to end.
+const END_DEADLINE: Duration = Duration::from_secs(15);
+/// Interval between two looks at a daemon that is starting or ending.
+const RETRY: Duration = Duration::from_millis(20);
+
+pub(crate) fn run(arguments: &UpArguments, context: &Context) -> Outcome {
+    let files = DaemonFiles::of(&context.environment);
+    if arguments.detach {
+        return detach(arguments, &files, context);
+    }
+    let Some(_lock) = files.lock()? else {
+        return Err(already_running());
+    };
+    let startup_failure = |error: std::io::Error| Failure::failed("could not start").because(error);
+    let runtime = session::runtime().map_err(startup_failure)?;
+    let interrupts = Interrupts::listen().map_err(startup_failure)?;
+    let local = LocalSet::new();
+    let outcome = local.block_on(&runtime, serve(arguments, &files, context, interrupts));
+    // Views that still run close their servers, which is part of dropping them.
+    drop(local);
+    outcome
+}
+
+/// Serves until a signal arrives or a client stops the daemon.
+async fn serve(
+    arguments: &UpArguments,
+    files: &DaemonFiles,
+    context: &Context,
+    mut interrupts: Interrupts,
+) -> Outcome {
+    let listen = ListenArguments {
+        stdio: false,
+        http: Some(arguments.http.clone().unwrap_or_else(|| HTTP.to_owned())),
+        allow_remote: false,
+        token_file: None,
+    };
+    let http = front_end::http_options(&listen, TOKEN_FILE, context)?;
+    let work = async |views: Views| -> Outcome {
+        let first = views
+            .open(context.cwd.clone())
+            .await
+            .map_err(Failure::failed)?;
+        let bound = LocalServer::bind(&files.socket, env!("CARGO_PKG_VERSION"));
+        let local = bound.map_err(|error| {
+            Failure::failed(format!("cannot listen on {}", files.socket.display())).because(error)
+        })?;
+        if !arguments.on_demand {
+            first.host.start_all().await;
+        }
+        let server = match http {
+            Some(options) => {
+                let bound = HttpServer::bind(options, Arc::new(first.clone())).await;
+                match bound {
+                    Ok((server, _)) => Some(server),
+                    Err(error) if arguments.http.is_none() => {
+                        // The daemon is usable without it.
+                        let message = format!("no HTTP address: {error}");
+                        context
+                            .printer
+                            .warning(message, Some("choose one with --http PORT"));
+                        None
+                    }
+                    Err(error) => return Err(Failure::failed(error.to_string())),
+                }
+            }
+            None => None,
+        };
+        let home = &context.environment.home;
+        context.printer.note(format!(
+            "up: agents on this machine connect with `switchboard connect` ({})",
+            view::path(&files.socket, home)
+        ));
+        if let Some(url) = server.as_ref().and_then(HttpServer::url) {
+            context.printer.note(format!("up: or over HTTP at {url}"));
+            views.set_http(&url);
+        }
+        let serving_http = async {
+            match server {
+                Some(server) => server.serve().await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            () = local.serve(Arc::new(views)) => {}
+            () = serving_http => {}
+        }
+        Ok(Exit::Done)
+    };
+    tokio::select! {
+        exit = interrupts.first() => Err(Failure::interrupted(exit)),
+        outcome = Views::run(context.flags.clone(), work) => outcome.unwrap_or(Ok(Exit::Done)),
+    }
+}
+
+/// Starts the daemon in the background and waits until it listens.
+fn detach(arguments: &UpArguments, files: &DaemonFiles, context: &Context) -> Outcome {
+    let runtime =
+        session::runtime().map_err(|error| Failure::failed("could not start").because(error))?;
+    runtime.block_on(async {
+        if files.dial(Wants::Status).await?.is_some() {
+            return Err(already_running());
+        }
+        let mut line: Vec<OsString> = vec!["up".into(), "--cwd".into(), context.cwd.clone().into()];
+        if let Some(http) = &arguments.http {
+            line.extend(["--http".into(), http.into()]);
+        }
+        files.start(&line)?;
+        let dialed = files.dial_or_start(Wants::Status, context).await?;
+        let process = dialed.welcome.process;
+        let printer = &context.printer;
+        if printer.json {
+            let facts = dialed.welcome.status;
+            let document = json!({
+                "pid": process,
+                "socket": files.socket.display().to_string(),
+                "http": facts["http"],
+            });
+            return printer.json(&document).map(|()| Exit::Done);
+        }
+        printer.note(format!("up: process {process}; `switchboard down` ends it"));
+        Ok(Exit::Done)
+    })
+}
+
+/// Ends the daemon and waits until it has ended.
+pub(crate) fn down(context: &Context) -> Outcome {
+    let files = DaemonFiles::of(&context.environment);
+    let runtime =
+        session::runtime().map_err(|error| Failure::failed("could not start").because(error))?;
+    runtime.block_on(async {
+        let Some(dialed) = files.dial(Wants::Stop).await? else {
+            context.printer.note("no daemon is running");
+            return Ok(Exit::Done);
+        };
+        let process = dialed.welcome.process;
+        let end = Instant::now() + END_DEADLINE;
+        while files.lock()?.is_none() {
+            if Instant::now() >= end {
+                return Err(
+                    Failure::failed(format!("process {process} does not end")).hint(format!(
+                        "kill it: kill -9 {process}; its servers end with it"
+                    )),
+                );
+            }
+            sleep(RETRY).await;
+        }
+        context
+            .printer
+            .note("down: the daemon and its servers have ended");
+        Ok(Exit::Done)
+    })
+}
+
+fn already_running() -> Failure {
+    Failure::failed("the daemon is already running")
+        .hint("`switchboard status` shows its servers, `switchboard down` ends it")
+}

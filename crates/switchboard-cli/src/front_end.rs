@@ -1,0 +1,192 @@
+//! The front ends of commands that serve MCP clients: standard input and output, or HTTP.
+//!
+//! Standard output is reserved for the protocol. HTTP clients authenticate with a token, stored in a file that only its
+//! owner can read; standard error shows how to connect, without the token.
+
+use std::io::{IsTerminal as _, Read as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use switchboard_config::text::visible;
+use switchboard_server::Handler;
+use switchboard_server::http::{Access, Address, HttpOptions, HttpServer, Token};
+use switchboard_server::stdio::{StdioOptions, serve};
+use tokio::io::{AsyncRead, AsyncWriteExt as _};
+use tokio::runtime::Handle;
+
+use crate::cli::ListenArguments;
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::exit::Exit;
+use crate::interrupt::Interrupts;
+use crate::view;
+
+/// Buffer size for standard input, in bytes.
+const CHUNK: usize = 64 * 1024;
+
+/// Serves one client over standard input and output. `on_a_terminal` is printed if a user starts the server by hand.
+pub(crate) async fn over_stdio(
+    handler: &dyn Handler,
+    context: &Context,
+    mut interrupts: Interrupts,
+    on_a_terminal: &str,
+) -> Outcome {
+    let startup_failure = |error: std::io::Error| Failure::failed("could not start").because(error);
+    let input = standard_input().map_err(startup_failure)?;
+    let printer = &context.printer;
+    printer.detail("serving over standard input and output");
+    if std::io::stdin().is_terminal() {
+        printer.note(on_a_terminal);
+    }
+    let options = StdioOptions::default();
+    tokio::select! {
+        exit = interrupts.first() => Err(Failure::interrupted(exit)),
+        ended = serve(handler, input, tokio::io::stdout(), &options) => match ended {
+            Ok(_) => Ok(Exit::Done),
+            Err(error) => Err(Failure::failed(error.to_string()).because(error.source)),
+        },
+    }
+}
+
+/// Serves clients over HTTP until a signal arrives. `what` is served, in words.
+pub(crate) async fn over_http(
+    options: HttpOptions,
+    handler: Arc<dyn Handler>,
+    what: &str,
+    context: &Context,
+    mut interrupts: Interrupts,
+) -> Outcome {
+    let socket = match &options.address {
+        #[cfg(unix)]
+        Address::Unix(path) => Some(path.clone()),
+        _ => None,
+    };
+    let bound = HttpServer::bind(options, handler).await;
+    let (server, shutdown) = bound.map_err(|error| {
+        let failure = Failure::failed(error.to_string());
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    let place = server
+        .url()
+        .or_else(|| Some(view::path(&socket?, &context.environment.home)));
+    let place = place.unwrap_or_default();
+    context.printer.note(format!("serving {what} at {place}"));
+    let mut serving = std::pin::pin!(server.serve());
+    tokio::select! {
+        exit = interrupts.first() => {
+            shutdown.stop();
+            serving.await;
+            Err(Failure::interrupted(exit))
+        }
+        () = &mut serving => Ok(Exit::Done),
+    }
+}
+
+/// Builds the address and access options. Prints where the token is.
+///
+/// `token_file` is the name of the token's file in the state folder, unless another file is given.
+pub(crate) fn http_options(
+    arguments: &ListenArguments,
+    token_file: &str,
+    context: &Context,
+) -> Result<Option<HttpOptions>, Failure> {
+    let Some(text) = arguments.http.as_deref() else {
+        return Ok(None);
+    };
+    let address = address(text).ok_or_else(|| {
+        Failure::usage(format!("\"{}\" is not a valid address", visible(text)))
+            .hint("use for example 8765, 127.0.0.1:8765 or unix:/run/user/1000/agent.sock")
+    })?;
+    let file = match &arguments.token_file {
+        Some(file) => context.project.join(file),
+        None => context.environment.state.join(token_file),
+    };
+    let token = Token::load_or_create(&file).map_err(|error| {
+        let failure = Failure::failed(error.to_string());
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    let shown = view::path(&file, &context.environment.home);
+    context.printer.note(format!(
+        "clients send the token in {shown}: Authorization: Bearer $(cat {shown})"
+    ));
+    let mut options = HttpOptions::new(Access::Token(token));
+    options.address = address;
+    options.allow_remote = arguments.allow_remote;
+    Ok(Some(options))
+}
+
+/// Parses a loopback port, an address and port, or `unix:PATH`.
+fn address(text: &str) -> Option<Address> {
+    #[cfg(unix)]
+    if let Some(path) = text.strip_prefix("unix:") {
+        let path = PathBuf::from(path);
+        return path.is_absolute().then_some(Address::Unix(path));
+    }
+    let loopback = |port: u16| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+    let port = text.strip_prefix(':').unwrap_or(text);
+    let named = port.strip_prefix("localhost:").unwrap_or(port).parse().ok();
+    let address = named.map(loopback).or_else(|| text.parse().ok())?;
+    Some(Address::Tcp(address))
+}
+
+/// Reads standard input on a dedicated thread: the runtime could not shut down during a blocking read.
+pub(crate) fn standard_input() -> std::io::Result<impl AsyncRead + Unpin> {
+    let (mut sender, receiver) = tokio::io::duplex(CHUNK);
+    let runtime = Handle::current();
+    let thread = std::thread::Builder::new().name("standard-input".to_owned());
+    thread.spawn(move || {
+        let mut chunk = vec![0; CHUNK];
+        let mut input = std::io::stdin().lock();
+        loop {
+            match input.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(count) => {
+                    let read = chunk.get(..count).unwrap_or_default();
+                    if runtime.block_on(sender.write_all(read)).is_err() {
+                        break;
+                    }
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+    })?;
+    Ok(receiver)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_parsed() {
+        let check = |text: &str, expected: Option<&str>| {
+            let found = match address(text) {
+                Some(Address::Tcp(address)) => Some(address.to_string()),
+                Some(_) => Some("a socket".to_owned()),
+                None => None,
+            };
+            assert_eq!(found.as_deref(), expected, "{text}");
+        };
+        check("8765", Some("127.0.0.1:8765"));
+        check(":8765", Some("127.0.0.1:8765"));
+        check("localhost:0", Some("127.0.0.1:0"));
+        check("0.0.0.0:80", Some("0.0.0.0:80"));
+        check("[::1]:80", Some("[::1]:80"));
+        check("example.org:80", None);
+        check("127.0.0.1", None);
+        check("99999", None);
+        check("", None);
+        if cfg!(unix) {
+            check("unix:/run/agent.sock", Some("a socket"));
+            check("unix:agent.sock", None);
+        }
+    }
+}

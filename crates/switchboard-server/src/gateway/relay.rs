@@ -1,0 +1,349 @@
+//! Passes what servers ask on to the client whose request it belongs to.
+//!
+//! [`GatewayQuestions`] is the handler of the gateway's host and the approver of its permission gate. The host tells it
+//! whose request a question belongs to; the [`Relay`] of that request asks the client. A question that belongs to no
+//! request, or to one of several clients, is declined, because an answer of the wrong client would be worse than none.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt as _, ready};
+use switchboard::internal::caller::{AskedBy, asked_by};
+use switchboard::permissions::{Approver, PromptAnswer, Question};
+use switchboard::service::{Failure, RequestContext};
+use switchboard::{ClientHandler, ServerName};
+use switchboard_protocol::types::capabilities::{
+    ClientCapabilities, ElicitationCapability, RootsCapability, SamplingCapability,
+};
+use switchboard_protocol::types::elicitation::{ElicitRequestParams, ElicitResult};
+use switchboard_protocol::types::input::{
+    CreateMessageRequest, ElicitRequest, InputRequest, ListRootsRequest,
+};
+use switchboard_protocol::types::roots::{ListRootsResult, Root};
+use switchboard_protocol::types::sampling::{CreateMessageRequestParams, CreateMessageResult};
+use switchboard_protocol::types::{DecodeError, IntoOwned as _, Raw, RawObject};
+use switchboard_protocol::{ErrorCode, ErrorObject};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use url::Url;
+
+use crate::agent::questions::{approval, read};
+
+/// Time for a client to answer a permission prompt; after that the answer is no.
+const PATIENCE: Duration = Duration::from_secs(10 * 60);
+
+tokio::task_local! {
+    /// The relay of the call that is made in this task.
+    static RELAY: Arc<Relay>;
+}
+
+/// Asks the clients of a gateway. Cheap to clone; clones share their state.
+///
+/// Use it as the handler of the gateway's host and as the approver of its permission gate, and pass it to
+/// [`Gateway`](super::Gateway).
+#[derive(Clone, Default)]
+pub struct GatewayQuestions(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    /// What servers are told; `None`: all that a client may have.
+    capabilities: Mutex<Option<ClientCapabilities<'static>>>,
+    /// The folder reported as root to servers that ask outside of a request.
+    folder: Option<Arc<Path>>,
+}
+
+impl GatewayQuestions {
+    /// Reports this folder to servers as their root, unless the client has roots of its own.
+    pub fn about(folder: &Path) -> Self {
+        Self(Arc::new(Shared {
+            capabilities: Mutex::default(),
+            folder: Some(folder.into()),
+        }))
+    }
+
+    /// Declares the capabilities of the only client to servers that are connected from now on.
+    pub(super) fn mirror(&self, client: &ClientCapabilities<'static>) {
+        let mut place = self
+            .0
+            .capabilities
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *place = Some(client.clone());
+    }
+}
+
+impl ClientHandler for GatewayQuestions {
+    fn capabilities(&self) -> ClientCapabilities<'static> {
+        let mirrored = self
+            .0
+            .capabilities
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut capabilities = mirrored.clone().unwrap_or_else(|| {
+            let mut all = ClientCapabilities::new();
+            all.elicitation = Some(both_modes());
+            all.sampling = Some(SamplingCapability::new());
+            all.roots = Some(RootsCapability::new());
+            all
+        });
+        drop(mirrored);
+        if capabilities.roots.is_none() && self.0.folder.is_some() {
+            capabilities.roots = Some(RootsCapability::new());
+        }
+        capabilities
+    }
+
+    fn elicit<'a>(
+        &'a self,
+        server: &'a ServerName,
+        params: ElicitRequestParams<'a>,
+    ) -> BoxFuture<'a, Result<ElicitResult<'static>, ErrorObject<'static>>> {
+        match asked_by() {
+            AskedBy::Client(caller) => {
+                let (server, params) = (server.clone(), params.into_owned());
+                async move { caller.handler.elicit(&server, params).await }.boxed()
+            }
+            unclear => ready(Err(undeliverable(server, &unclear))).boxed(),
+        }
+    }
+
+    fn create_message<'a>(
+        &'a self,
+        server: &'a ServerName,
+        params: CreateMessageRequestParams<'a>,
+    ) -> BoxFuture<'a, Result<CreateMessageResult<'static>, ErrorObject<'static>>> {
+        match asked_by() {
+            AskedBy::Client(caller) => {
+                let (server, params) = (server.clone(), params.into_owned());
+                async move { caller.handler.create_message(&server, params).await }.boxed()
+            }
+            unclear => ready(Err(undeliverable(server, &unclear))).boxed(),
+        }
+    }
+
+    fn list_roots<'a>(
+        &'a self,
+        server: &'a ServerName,
+    ) -> BoxFuture<'a, Result<ListRootsResult<'static>, ErrorObject<'static>>> {
+        if let AskedBy::Client(caller) = asked_by()
+            && caller.handler.capabilities().offers_roots()
+        {
+            let server = server.clone();
+            return async move { caller.handler.list_roots(&server).await }.boxed();
+        }
+        let uri = self.0.folder.as_deref();
+        let uri = uri.and_then(|folder| Url::from_directory_path(folder).ok());
+        let roots = uri.map(|uri| Root::new(String::from(uri).into()));
+        ready(Ok(ListRootsResult::new(roots.into_iter().collect()))).boxed()
+    }
+}
+
+/// Permission prompts are forwarded to the client that makes the call.
+impl Approver for GatewayQuestions {
+    fn is_there(&self) -> bool {
+        RELAY
+            .try_with(|relay| relay.capabilities.offers_elicitation())
+            .unwrap_or(false)
+    }
+
+    fn asks_one_at_a_time(&self) -> bool {
+        // Clients are asked in parallel: one that does not answer must not block the others.
+        false
+    }
+
+    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, PromptAnswer> {
+        async move {
+            let Ok(relay) = RELAY.try_with(Arc::clone) else {
+                return PromptAnswer::No;
+            };
+            let params = match approval(&question) {
+                Ok(params) => params,
+                Err(reason) => return PromptAnswer::Unshown(reason),
+            };
+            let asked = relay.ask(ElicitRequest::new(Box::new(params)).into());
+            let answer = timeout(PATIENCE, asked).await;
+            let Ok(Ok(answer)) = answer else {
+                return PromptAnswer::No;
+            };
+            answer
+                .decode::<ElicitResult<'_>>()
+                .map_or(PromptAnswer::No, |result| read(&result, question.offers))
+        }
+        .boxed()
+    }
+}
+
+impl std::fmt::Debug for GatewayQuestions {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("GatewayQuestions")
+            .finish_non_exhaustive()
+    }
+}
+
+/// A question for a client that has to repeat its request to answer it.
+pub(super) struct Asked {
+    pub(super) key: String,
+    pub(super) question: InputRequest<'static>,
+    pub(super) answer: oneshot::Sender<RawObject<'static>>,
+}
+
+/// Asks the client of one request.
+pub(super) struct Relay {
+    /// The request on whose stream the client is asked (stateful era).
+    context: Arc<RequestContext>,
+    capabilities: ClientCapabilities<'static>,
+    /// Where questions go that the client answers by repeating its request (stateless era).
+    repeated: Option<mpsc::Sender<Asked>>,
+    asked: AtomicU64,
+}
+
+impl Relay {
+    pub(super) fn new(
+        context: &Arc<RequestContext>,
+        capabilities: ClientCapabilities<'static>,
+        repeated: Option<mpsc::Sender<Asked>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            context: Arc::clone(context),
+            capabilities,
+            repeated,
+            asked: AtomicU64::new(0),
+        })
+    }
+
+    /// Runs a call whose permission prompts go to this client.
+    pub(super) async fn scope<F: Future>(self: Arc<Self>, call: F) -> F::Output {
+        RELAY.scope(self, call).await
+    }
+
+    async fn ask(
+        &self,
+        question: InputRequest<'static>,
+    ) -> Result<RawObject<'static>, ErrorObject<'static>> {
+        self.check(&question)?;
+        let number = self.asked.fetch_add(1, Ordering::Relaxed);
+        let key = format!("question-{number}");
+        let Some(repeated) = &self.repeated else {
+            return self
+                .context
+                .ask(&key, question)
+                .await
+                .map_err(|failure| match failure {
+                    Failure::Error(error) => error,
+                    other => internal(&other.to_string()),
+                });
+        };
+        let (answer, answered) = oneshot::channel();
+        let asked = Asked {
+            key,
+            question,
+            answer,
+        };
+        let gone = || internal("the client did not answer");
+        repeated.send(asked).await.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())
+    }
+
+    /// Fails like a client that lacks the capability.
+    fn check(&self, question: &InputRequest<'_>) -> Result<(), ErrorObject<'static>> {
+        let offered = match question {
+            InputRequest::Elicit(request) => {
+                let offered = self.capabilities.elicitation.as_ref();
+                match &*request.params {
+                    ElicitRequestParams::Url(_) => {
+                        offered.is_some_and(|offered| offered.url.is_some())
+                    }
+                    _ => {
+                        self.capabilities.offers_elicitation()
+                            && offered.is_none_or(ElicitationCapability::allows_form)
+                    }
+                }
+            }
+            InputRequest::CreateMessage(_) => self.capabilities.offers_sampling(),
+            InputRequest::ListRoots(_) => self.capabilities.offers_roots(),
+            InputRequest::Unknown(_) => true,
+        };
+        if offered {
+            return Ok(());
+        }
+        Err(ErrorObject::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            "the client does not support this request",
+        ))
+    }
+}
+
+impl ClientHandler for Relay {
+    fn capabilities(&self) -> ClientCapabilities<'static> {
+        self.capabilities.clone()
+    }
+
+    fn elicit<'a>(
+        &'a self,
+        _server: &'a ServerName,
+        params: ElicitRequestParams<'a>,
+    ) -> BoxFuture<'a, Result<ElicitResult<'static>, ErrorObject<'static>>> {
+        let question = ElicitRequest::new(Box::new(params.into_owned()));
+        async move {
+            let answer = self.ask(question.into()).await?;
+            let answer: ElicitResult<'_> = answer.decode().map_err(|error| unfit(&error))?;
+            Ok(answer.into_owned())
+        }
+        .boxed()
+    }
+
+    fn create_message<'a>(
+        &'a self,
+        _server: &'a ServerName,
+        params: CreateMessageRequestParams<'a>,
+    ) -> BoxFuture<'a, Result<CreateMessageResult<'static>, ErrorObject<'static>>> {
+        let question = CreateMessageRequest::new(Box::new(params.into_owned()));
+        async move {
+            let answer = self.ask(question.into()).await?;
+            let answer: CreateMessageResult<'_> = answer.decode().map_err(|error| unfit(&error))?;
+            Ok(answer.into_owned())
+        }
+        .boxed()
+    }
+
+    fn list_roots<'a>(
+        &'a self,
+        _server: &'a ServerName,
+    ) -> BoxFuture<'a, Result<ListRootsResult<'static>, ErrorObject<'static>>> {
+        async move {
+            let answer = self.ask(ListRootsRequest::new().into()).await?;
+            let answer: ListRootsResult<'_> = answer.decode().map_err(|error| unfit(&error))?;
+            Ok(answer.into_owned())
+        }
+        .boxed()
+    }
+}
+
+fn both_modes() -> ElicitationCapability<'static> {
+    let mut capability = ElicitationCapability::new();
+    capability.form = Some(Raw::from(RawObject::default()));
+    capability.url = Some(Raw::from(RawObject::default()));
+    capability
+}
+
+fn undeliverable(server: &ServerName, asked: &AskedBy) -> ErrorObject<'static> {
+    let reason = match asked {
+        AskedBy::Unclear => {
+            "several clients use this server at once, and it is not clear whose call this belongs to"
+        }
+        _ => "no client has a call running that this could belong to",
+    };
+    tracing::warn!(%server, reason, "a question of a server cannot be passed on");
+    ErrorObject::new(ErrorCode(-1), reason)
+}
+
+fn unfit(error: &DecodeError) -> ErrorObject<'static> {
+    internal(&format!("invalid answer from the client: {error}"))
+}
+
+fn internal(message: &str) -> ErrorObject<'static> {
+    ErrorObject::new(ErrorCode::INTERNAL_ERROR, message.to_owned())
+}

@@ -1,0 +1,613 @@
+//! One client of a gateway: its requests, forwarded to the servers.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+use serde_json::value::RawValue;
+use switchboard::internal::caller::Caller;
+use switchboard::service::{
+    Changes, Failure, Features, Reply, RequestContext, Service, invalid_params, text_result,
+};
+use switchboard::{CallRequest, ServerName, SharedJson};
+use switchboard_protocol::types::capabilities::{ClientCapabilities, ServerCapabilities};
+use switchboard_protocol::types::completion::CompletionReference;
+use switchboard_protocol::types::input::{InputRequiredResult, InputResponses};
+use switchboard_protocol::types::lifecycle::{Implementation, InitializeRequestParams};
+use switchboard_protocol::types::method::{
+    CallTool, Complete, GetPrompt, ReadResource, Request as _,
+};
+use switchboard_protocol::types::result::{ResultType, declared_type};
+use switchboard_protocol::types::{self, IntoOwned as _};
+use switchboard_protocol::{Era, Method};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::pass::{
+    call_failed, content_failed, finish, finish_cacheable, finish_shared, passed_meta, progress,
+    with_input,
+};
+use super::relay::Relay;
+use super::seal::{RequestDigest, State};
+use super::search_tools::{self, SearchCall};
+use super::waiting::{Forwarded, MAX_QUESTIONS, RunningCall, Step};
+use super::{Core, internal};
+use crate::handler::Client;
+
+/// How long the first list of a client waits for servers that are still starting. What comes later is announced.
+const STARTUP_PATIENCE: Duration = Duration::from_secs(10);
+/// The service of one client.
+pub(super) struct GatewaySession {
+    core: Arc<Core>,
+    number: u64,
+    /// The capabilities of its handshake (stateful era).
+    capabilities: OnceLock<ClientCapabilities<'static>>,
+    /// The resources it has subscribed to, with the number of subscriptions.
+    subscribed: Mutex<HashMap<String, usize>>,
+}
+
+/// A repeated request with the client's input (stateless era).
+struct Repeated<'a> {
+    responses: &'a InputResponses<'a>,
+    state: Option<Cow<'a, str>>,
+}
+
+impl GatewaySession {
+    pub(super) fn new(core: Arc<Core>, _client: &Client, number: u64) -> Self {
+        Self {
+            core,
+            number,
+            capabilities: OnceLock::new(),
+            subscribed: Mutex::default(),
+        }
+    }
+
+    /// Who the client is, as far as state must not be used by another one.
+    fn principal(&self) -> String {
+        // Over HTTP all clients have passed the same access control. Over other front ends, a session is a client.
+        if self.core.options.single_client {
+            "the client".to_owned()
+        } else {
+            String::from("gateway")
+        }
+    }
+
+    async fn start(&self) {
+        self.core.offers.host.start_all().await;
+    }
+
+    /// Waits until servers are up, for a while.
+    async fn started(&self) {
+        self.start().await;
+        let host = &self.core.offers.host;
+        let _ = timeout(STARTUP_PATIENCE, host.started()).await;
+    }
+
+    fn client_capabilities(&self, context: &RequestContext) -> ClientCapabilities<'static> {
+        match self.capabilities.get() {
+            Some(capabilities) => capabilities.clone(),
+            None => context.client_capabilities(),
+        }
+    }
+
+    /// Makes a request for this client, in a form that can wait for input in either era.
+    ///
+    /// `make` sends the request on behalf of a caller. `digest` identifies it when it is repeated.
+    async fn request<F>(
+        &self,
+        context: &Arc<RequestContext>,
+        params: Option<&RawValue>,
+        digest: impl FnOnce() -> RequestDigest,
+        repeated: Option<Repeated<'_>>,
+        make: impl FnOnce(Caller) -> F,
+    ) -> Forwarded
+    where
+        F: Future<Output = Result<(ServerName, SharedJson), Failure>> + Send + 'static,
+    {
+        let capabilities = self.client_capabilities(context);
+        let caller = |relay: &Arc<Relay>, input: Option<Box<RawValue>>| Caller {
+            client: self.number,
+            handler: Arc::clone(relay) as _,
+            meta: passed_meta(params),
+            input,
+            takes_unfinished: context.revision().era() == Era::Stateless,
+        };
+        if context.revision().era() == Era::Stateful {
+            let relay = Relay::new(context, capabilities, None);
+            let sent = make(caller(&relay, None));
+            return relay.scope(sent).await.map(|(_, result)| result);
+        }
+        let digest = digest();
+        let (mut running, mut given) = (None, None);
+        if let Some(Repeated { responses, state }) = repeated {
+            match self.opened(&digest, state.as_deref())? {
+                Some(State::Waiting { call }) => {
+                    let waiting = self.core.waiting.take(call);
+                    let mut call = waiting.ok_or_else(|| {
+                        invalid_params(
+                            "the call no longer waits for input; call again without requestState",
+                        )
+                    })?;
+                    call.answer(responses);
+                    running = Some(call);
+                }
+                Some(State::Server { state, .. }) => {
+                    given = input(responses, state.as_deref());
+                }
+                None => given = input(responses, None),
+            }
+        }
+        let mut call = running.unwrap_or_else(|| {
+            let (questions, asked) = mpsc::channel(MAX_QUESTIONS);
+            let relay = Relay::new(context, capabilities, Some(questions));
+            let sealing = self.sealing(digest.clone());
+            let sent = make(caller(&relay, given));
+            let whole = relay.scope(async move {
+                let (server, result) = sent.await?;
+                sealing.unfinished(&server, result)
+            });
+            RunningCall::begin(whole, asked)
+        });
+        match call.step().await {
+            Step::Done(result) => result,
+            Step::Asks(asked) => {
+                let (key, question) = *asked;
+                let waiting = self.core.waiting.keep(call);
+                let number = waiting.ok_or_else(|| internal("too many calls wait for input"))?;
+                let mut result = InputRequiredResult::new();
+                result.input_requests.push(key, question);
+                let state = State::Waiting { call: number };
+                result.request_state = self.sealing(digest).seal(state).map(Into::into);
+                Err(Failure::InputRequired(Box::new(result)))
+            }
+        }
+    }
+
+    fn sealing(&self, digest: RequestDigest) -> Sealing {
+        Sealing {
+            core: Arc::clone(&self.core),
+            client: self.principal(),
+            digest,
+        }
+    }
+
+    /// The state that the client brings back; `None` if it brings none.
+    fn opened(
+        &self,
+        digest: &RequestDigest,
+        state: Option<&str>,
+    ) -> Result<Option<State>, Failure> {
+        let Some(state) = state else {
+            return Ok(None);
+        };
+        let sealer = self.core.sealer.as_ref();
+        let opened = sealer.and_then(|sealer| sealer.open(&self.principal(), digest, state));
+        let unfit = || {
+            invalid_params(
+                "the requestState is not valid for this client and request, or has expired",
+            )
+        };
+        opened.ok_or_else(unfit).map(Some)
+    }
+
+    async fn call_tool(
+        &self,
+        params: Option<&RawValue>,
+        context: &Arc<RequestContext>,
+    ) -> Forwarded {
+        let call = CallTool::decode_params(params)?;
+        let offers = &self.core.offers;
+        let mut name = call.name.to_string();
+        let mut arguments = call
+            .arguments
+            .as_ref()
+            .and_then(|object| object.as_raw().to_raw_value().ok());
+        if self.core.options.search.is_on(offers)
+            && let Some(meant) = search_tools::handle(&call, offers)?
+        {
+            match meant {
+                SearchCall::Text(text) => {
+                    return Ok(finish(types::encode(&text_result(text)), context));
+                }
+                SearchCall::Call {
+                    name: inner,
+                    arguments: own,
+                } => {
+                    name = inner;
+                    arguments = own;
+                }
+            }
+        }
+        self.start().await;
+        let tool = offers.host_name(&name).into_owned();
+        let digest = || RequestDigest::of("tools/call", &tool, arguments.as_deref());
+        let repeated = repeated(
+            &call.input_responses,
+            call.request_state.as_ref().map(|state| state.decode()),
+        );
+        let progress = progress(context);
+        let (host, request_tool, request_arguments) =
+            (offers.host.clone(), tool.clone(), arguments.clone());
+        let make = move |caller: Caller| async move {
+            let request = CallRequest {
+                tool: request_tool,
+                arguments: request_arguments,
+                progress: Some(progress),
+                caller: Some(Arc::new(caller)),
+                ..CallRequest::default()
+            };
+            match host.request(request).await {
+                Ok(outcome) => {
+                    let server = outcome.tool.server.clone();
+                    Ok((server.unwrap_or_else(|| "".into()), outcome.result))
+                }
+                Err(error) => call_failed(&error).map(|result| ("".into(), result)),
+            }
+        };
+        let result = self
+            .request(context, params, digest, repeated, make)
+            .await?;
+        Ok(finish_shared(result, context))
+    }
+
+    async fn read_resource(
+        &self,
+        params: Option<&RawValue>,
+        context: &Arc<RequestContext>,
+    ) -> Forwarded {
+        let mut read = ReadResource::decode_params(params)?.into_owned();
+        let exposed = read.uri.to_string();
+        let (servers, uri) = self.core.offers.find_resource(&exposed).await;
+        read.uri = uri.into();
+        read.meta = None;
+        let (responses, state) = (
+            std::mem::take(&mut read.input_responses),
+            read.request_state.take(),
+        );
+        let repeated = repeated(&responses, state.as_ref().map(|state| state.decode()));
+        let digest = || RequestDigest::of("resources/read", &exposed, None);
+        let missing = context.resource_not_found(&exposed);
+        let host = self.core.offers.host.clone();
+        let make = move |caller: Caller| async move {
+            let caller = Arc::new(caller);
+            let mut last = missing;
+            for server in servers {
+                let params = with_input(types::encode(&read), caller.input.as_deref());
+                match host
+                    .forward(&server, Method::ResourcesRead, params, Arc::clone(&caller))
+                    .await
+                {
+                    Ok(result) => return Ok((server, result)),
+                    Err(error) => last = content_failed(error),
+                }
+            }
+            Err(last)
+        };
+        let result = self
+            .request(context, params, digest, repeated, make)
+            .await?;
+        Ok(finish_cacheable(result, context))
+    }
+
+    async fn get_prompt(
+        &self,
+        params: Option<&RawValue>,
+        context: &Arc<RequestContext>,
+    ) -> Forwarded {
+        let mut get = GetPrompt::decode_params(params)?.into_owned();
+        let exposed = get.name.to_string();
+        let found = self.core.offers.find_prompt(&exposed).await;
+        let (server, name) =
+            found.ok_or_else(|| invalid_params(format!("unknown prompt: {exposed}")))?;
+        get.name = name.into();
+        get.meta = None;
+        let (responses, state) = (
+            std::mem::take(&mut get.input_responses),
+            get.request_state.take(),
+        );
+        let repeated = repeated(&responses, state.as_ref().map(|state| state.decode()));
+        let digest = || RequestDigest::of("prompts/get", &exposed, None);
+        let host = self.core.offers.host.clone();
+        let make = move |caller: Caller| async move {
+            let params = with_input(types::encode(&get), caller.input.as_deref());
+            let forwarded = host
+                .forward(&server, Method::PromptsGet, params, Arc::new(caller))
+                .await;
+            forwarded
+                .map(|result| (server, result))
+                .map_err(content_failed)
+        };
+        let result = self
+            .request(context, params, digest, repeated, make)
+            .await?;
+        Ok(finish_shared(result, context))
+    }
+
+    async fn complete(
+        &self,
+        params: Option<&RawValue>,
+        context: &Arc<RequestContext>,
+    ) -> Forwarded {
+        let mut typed = Complete::decode_params(params)?.into_owned();
+        typed.meta = None;
+        let offers = &self.core.offers;
+        let server = match &mut typed.reference {
+            CompletionReference::Prompt(prompt) => {
+                let found = offers.find_prompt(&prompt.name).await;
+                found.map(|(server, name)| {
+                    prompt.name = name.into();
+                    server
+                })
+            }
+            CompletionReference::Resource(resource) => {
+                let (servers, uri) = offers.find_resource(&resource.uri).await;
+                resource.uri = uri.into();
+                servers.into_iter().next()
+            }
+            CompletionReference::Unknown(_) => None,
+        };
+        let server = server.ok_or_else(|| invalid_params("unknown prompt or resource template"))?;
+        let host = offers.host.clone();
+        let make = move |caller: Caller| async move {
+            let params = types::encode(&typed);
+            let forwarded = host
+                .forward(&server, Method::Complete, params, Arc::new(caller))
+                .await;
+            forwarded
+                .map(|result| (server, result))
+                .map_err(content_failed)
+        };
+        let digest = || RequestDigest::of("completion/complete", "", None);
+        let result = self.request(context, params, digest, None, make).await?;
+        Ok(finish_shared(result, context))
+    }
+
+    async fn list(&self, method: Method, context: &RequestContext) -> Forwarded {
+        self.started().await;
+        let offers = &self.core.offers;
+        let is_stateless = context.revision().era() == Era::Stateless;
+        let (member, items, lifetime) = match method {
+            Method::ToolsList => {
+                let items = if self.core.options.search.is_on(offers) {
+                    search_tools::definitions().into()
+                } else {
+                    offers.tools()
+                };
+                let lifetime = if is_stateless {
+                    offers.tools_lifetime().await
+                } else {
+                    Duration::ZERO
+                };
+                ("tools", items, lifetime)
+            }
+            Method::PromptsList => {
+                let list = offers.prompts().await;
+                ("prompts", list.items.into(), list.lifetime)
+            }
+            Method::ResourcesList => {
+                let list = offers.resources().await;
+                ("resources", list.items.into(), list.lifetime)
+            }
+            _ => {
+                let list = offers.templates().await;
+                ("resourceTemplates", list.items.into(), list.lifetime)
+            }
+        };
+        let mut text = format!("{{\"{member}\":{items}");
+        if is_stateless {
+            let lifetime = lifetime.as_millis();
+            // Writing to a string cannot fail.
+            let _ = write!(
+                text,
+                ",\"resultType\":\"complete\",\"ttlMs\":{lifetime},\"cacheScope\":\"private\""
+            );
+        }
+        text.push('}');
+        Ok(SharedJson::trusted(text))
+    }
+
+    /// Changes the number of this client's subscriptions to a resource, and subscribes at its server if need be.
+    fn subscribe(&self, uri: &str, is_wanted: bool) {
+        {
+            let mut subscribed = self
+                .subscribed
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let count = subscribed.entry(uri.to_owned()).or_default();
+            let before = *count;
+            *count = if is_wanted {
+                before + 1
+            } else {
+                before.saturating_sub(1)
+            };
+            if *count == 0 {
+                subscribed.remove(uri);
+            }
+            if is_wanted == (before > 0) {
+                return;
+            }
+        }
+        let (core, uri) = (Arc::clone(&self.core), uri.to_owned());
+        tokio::spawn(async move {
+            let (servers, own) = core.offers.find_resource(&uri).await;
+            let host = &core.offers.host;
+            if let Some(server) = servers.first() {
+                if is_wanted {
+                    host.subscribe(server, &own).await;
+                } else {
+                    host.unsubscribe(server, &own).await;
+                }
+            }
+        });
+    }
+}
+
+impl Service for GatewaySession {
+    fn identity(&self) -> Implementation<'static> {
+        let host = &self.core.offers.host;
+        let own = || {
+            let mut identity = Implementation::new("switchboard".into());
+            identity.version = Some(env!("CARGO_PKG_VERSION").into());
+            identity
+        };
+        match &self.core.options.transparent {
+            Some(server) => host.identity(server).unwrap_or_else(own),
+            None => own(),
+        }
+    }
+
+    fn features(&self) -> Features {
+        Features {
+            tools: true,
+            prompts: true,
+            resources: true,
+            completions: true,
+            logging: true,
+        }
+    }
+
+    fn capabilities(&self) -> Option<ServerCapabilities<'static>> {
+        let server = self.core.options.transparent.as_ref()?;
+        let mut capabilities = self.core.offers.host.capabilities(server)?;
+        // Calls that run as tasks are followed here.
+        capabilities.tasks = None;
+        Some(capabilities)
+    }
+
+    fn instructions(&self) -> Option<Cow<'static, str>> {
+        self.core.offers.instructions().map(Cow::Owned)
+    }
+
+    fn changes(&self) -> Option<&Changes> {
+        Some(&self.core.changes)
+    }
+
+    fn greet(&self, hello: &InitializeRequestParams<'_>) -> Option<BoxFuture<'_, ()>> {
+        let capabilities = hello.capabilities.clone().into_owned();
+        if self.core.options.single_client {
+            self.core.questions.mirror(&capabilities);
+        }
+        // Only the first handshake of a session counts.
+        let _ = self.capabilities.set(capabilities);
+        Some(
+            async {
+                self.start().await;
+                if let Some(server) = &self.core.options.transparent {
+                    // Without it, there is nothing to say about the server.
+                    let _ = self.core.offers.host.connect(server).await;
+                }
+            }
+            .boxed(),
+        )
+    }
+
+    fn forward<'a>(
+        &'a self,
+        method: Method,
+        params: Option<&'a RawValue>,
+        context: &'a Arc<RequestContext>,
+    ) -> Option<Reply<'a, SharedJson>> {
+        Some(match method {
+            Method::ToolsCall => Box::pin(self.call_tool(params, context)),
+            Method::ToolsList
+            | Method::PromptsList
+            | Method::ResourcesList
+            | Method::ResourceTemplatesList => Box::pin(self.list(method, context)),
+            Method::ResourcesRead => Box::pin(self.read_resource(params, context)),
+            Method::PromptsGet => Box::pin(self.get_prompt(params, context)),
+            Method::Complete => Box::pin(self.complete(params, context)),
+            _ => return None,
+        })
+    }
+
+    fn subscribed(&self, uris: &[&str], is_wanted: bool) {
+        for uri in uris {
+            self.subscribe(uri, is_wanted);
+        }
+    }
+}
+
+/// Subscriptions end with their client.
+impl Drop for GatewaySession {
+    fn drop(&mut self) {
+        let subscribed = std::mem::take(
+            &mut *self
+                .subscribed
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+        if subscribed.is_empty() {
+            return;
+        }
+        let core = Arc::clone(&self.core);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                for uri in subscribed.into_keys() {
+                    let (servers, own) = core.offers.find_resource(&uri).await;
+                    if let Some(server) = servers.first() {
+                        core.offers.host.unsubscribe(server, &own).await;
+                    }
+                }
+            });
+        }
+    }
+}
+
+/// Seals the state of one request.
+struct Sealing {
+    core: Arc<Core>,
+    client: String,
+    digest: RequestDigest,
+}
+
+impl Sealing {
+    fn seal(&self, state: State) -> Option<String> {
+        let sealer = self.core.sealer.as_ref()?;
+        sealer.seal(&self.client, &self.digest, state)
+    }
+
+    /// Replaces the state of a result that requires input with a sealed one.
+    fn unfinished(&self, server: &ServerName, result: SharedJson) -> Forwarded {
+        if declared_type(result.raw()) != Some(ResultType::InputRequired) {
+            return Ok(result);
+        }
+        let unfinished: Result<InputRequiredResult<'_>, _> = types::decode(result.raw());
+        let Ok(mut unfinished) = unfinished else {
+            return Err(internal("the server's request for input cannot be read"));
+        };
+        let state = State::Server {
+            server: server.to_string(),
+            state: unfinished
+                .request_state
+                .take()
+                .map(|state| state.decode().into_owned()),
+        };
+        let sealed = self
+            .seal(state)
+            .ok_or_else(|| internal("cannot seal the state of the request"))?;
+        unfinished.request_state = Some(sealed.into());
+        Ok(SharedJson::trusted(types::encode(&unfinished)))
+    }
+}
+
+fn repeated<'a>(
+    responses: &'a InputResponses<'a>,
+    state: Option<Cow<'a, str>>,
+) -> Option<Repeated<'a>> {
+    (responses.is_present() || state.is_some()).then_some(Repeated { responses, state })
+}
+
+/// The members that repeat a request at the server.
+fn input(responses: &InputResponses<'_>, state: Option<&str>) -> Option<Box<RawValue>> {
+    let mut text = String::from("{\"inputResponses\":");
+    text.push_str(&types::encode(responses));
+    if let Some(state) = state {
+        text.push_str(",\"requestState\":");
+        text.push_str(&serde_json::to_string(state).ok()?);
+    }
+    text.push('}');
+    RawValue::from_string(text).ok()
+}

@@ -74,16 +74,65 @@ pub trait Exchange: Send + Sync + 'static {
     fn ended(&self) -> BoxFuture<'_, ()>;
 }
 
+/// A client of a front end: how it connects and who it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Client {
+    /// How it connects.
+    pub kind: ClientKind,
+    /// Who it is.
+    pub principal: Principal,
+}
+
+impl Client {
+    /// A client of this kind, whom access control has identified as `principal`.
+    pub fn new(kind: ClientKind, principal: Principal) -> Self {
+        Self { kind, principal }
+    }
+}
+
 /// The kind of client, as far as the front end knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Client {
+pub enum ClientKind {
     /// The process at the other end of a pair of streams. Its first message determines the era.
     Stdio,
     /// A session over HTTP (stateful era).
     Session(SessionKey),
     /// A single request over HTTP (stateless era).
     Request,
+}
+
+/// Who a client is: what access control has checked, or what the operating system says.
+///
+/// Sessions, sealed state and audit entries belong to a principal; another one cannot use them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Principal {
+    /// The process that started this one, over standard input and output.
+    Parent,
+    /// A process of the same user, over a local socket; `None` if the system does not tell its id.
+    Process(Option<u32>),
+    /// Whoever has the token of this name.
+    Token(Arc<str>),
+    /// A subject that an authorization server has vouched for.
+    Subject(Arc<str>),
+    /// Any client that can connect, where access control is off.
+    Anyone,
+}
+
+/// As in the audit log: `parent`, `process:4711`, `token:ci`, `subject:alice`, `anyone`.
+impl fmt::Display for Principal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Parent => formatter.write_str("parent"),
+            Self::Process(Some(process)) => write!(formatter, "process:{process}"),
+            Self::Process(None) => formatter.write_str("process"),
+            Self::Token(name) => write!(formatter, "token:{name}"),
+            Self::Subject(subject) => write!(formatter, "subject:{subject}"),
+            Self::Anyone => formatter.write_str("anyone"),
+        }
+    }
 }
 
 /// The id of a session. It works like a password while the session lives, so `Debug` shows only a prefix.

@@ -25,4 +25,4 @@ pub mod stdio;
 
 mod backlog;
 
-pub use handler::{Client, Exchange, Handler, ServiceHandler, SessionKey};
+pub use handler::{Client, ClientKind, Exchange, Handler, Principal, ServiceHandler, SessionKey};

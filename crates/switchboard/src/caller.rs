@@ -21,6 +21,8 @@ pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 pub struct Caller {
     /// Number of the client. Requests with the same number belong to the same client.
     pub client: u64,
+    /// Who the client is, for the audit log, such as `token:ci`.
+    pub principal: Arc<str>,
     /// Answers what the server asks while the request runs. Its capabilities are those of the client.
     pub handler: Arc<dyn ClientHandler>,
     /// Members of the client's `_meta` to pass on, an object; `None` if there are none.
@@ -123,6 +125,7 @@ mod tests {
     fn caller(meta: Option<&str>) -> Caller {
         Caller {
             client: 1,
+            principal: "parent".into(),
             handler: Arc::new(DeclineAll),
             meta: meta.map(|text| RawValue::from_string(text.to_owned()).unwrap()),
             input: None,

@@ -43,6 +43,8 @@ const STARTUP_PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct GatewaySession {
     core: Arc<Core>,
     number: u64,
+    /// Who the client is. State that leaves for it is not valid for another one.
+    principal: Arc<str>,
     /// The capabilities of its handshake (stateful era).
     capabilities: OnceLock<ClientCapabilities<'static>>,
     /// The resources it has subscribed to, with the number of subscriptions.
@@ -56,22 +58,13 @@ struct Repeated<'a> {
 }
 
 impl GatewaySession {
-    pub(super) fn new(core: Arc<Core>, _client: &Client, number: u64) -> Self {
+    pub(super) fn new(core: Arc<Core>, client: &Client, number: u64) -> Self {
         Self {
             core,
             number,
+            principal: client.principal.to_string().into(),
             capabilities: OnceLock::new(),
             subscribed: Mutex::default(),
-        }
-    }
-
-    /// Who the client is, as far as state must not be used by another one.
-    fn principal(&self) -> String {
-        // Over HTTP all clients have passed the same access control. Over other front ends, a session is a client.
-        if self.core.options.single_client {
-            "the client".to_owned()
-        } else {
-            String::from("gateway")
         }
     }
 
@@ -110,6 +103,7 @@ impl GatewaySession {
         let capabilities = self.client_capabilities(context);
         let caller = |relay: &Arc<Relay>, input: Option<Box<RawValue>>| Caller {
             client: self.number,
+            principal: Arc::clone(&self.principal),
             handler: Arc::clone(relay) as _,
             meta: passed_meta(params),
             input,
@@ -169,7 +163,7 @@ impl GatewaySession {
     fn sealing(&self, digest: RequestDigest) -> Sealing {
         Sealing {
             core: Arc::clone(&self.core),
-            client: self.principal(),
+            client: Arc::clone(&self.principal),
             digest,
         }
     }
@@ -184,7 +178,7 @@ impl GatewaySession {
             return Ok(None);
         };
         let sealer = self.core.sealer.as_ref();
-        let opened = sealer.and_then(|sealer| sealer.open(&self.principal(), digest, state));
+        let opened = sealer.and_then(|sealer| sealer.open(&self.principal, digest, state));
         let unfit = || {
             invalid_params(
                 "the requestState is not valid for this client and request, or has expired",
@@ -559,7 +553,7 @@ impl Drop for GatewaySession {
 /// Seals the state of one request.
 struct Sealing {
     core: Arc<Core>,
-    client: String,
+    client: Arc<str>,
     digest: RequestDigest,
 }
 

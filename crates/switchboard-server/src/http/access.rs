@@ -16,6 +16,7 @@ use url::{Host, Url};
 
 use super::answer::{self, BoxedResponse};
 use super::options::{Access, HttpOptions};
+use crate::handler::Principal;
 
 #[derive(Debug)]
 pub(super) struct AccessControl {
@@ -138,6 +139,14 @@ impl AccessControl {
             None => false,
         };
         (is_web && is_loopback) || self.origins.contains(&canonical)
+    }
+
+    /// Who clients with access are.
+    pub(super) fn principal(&self) -> Principal {
+        match &self.access {
+            Access::Anybody => Principal::Anyone,
+            Access::Token(_) => Principal::Token("default".into()),
+        }
     }
 
     fn check_token(&self, headers: &HeaderMap) -> Result<(), BoxedResponse> {

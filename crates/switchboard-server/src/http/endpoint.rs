@@ -30,7 +30,7 @@ use super::options::HttpOptions;
 use super::sessions::{ClientSession, STANDALONE, Sessions};
 use super::stop::Stop;
 use super::stream::{EventStream, First};
-use crate::handler::{Client, Exchange, Handler};
+use crate::handler::{Client, ClientKind, Exchange, Handler};
 
 pub(super) struct Endpoint {
     handler: Arc<dyn Handler>,
@@ -214,7 +214,8 @@ impl Endpoint {
         received: &ReceivedHeaders<'_>,
     ) -> Result<BoxedResponse, Refused> {
         // Stateless requests receive nothing besides their answer.
-        let exchange = self.handler.open(&Client::Request, Arc::new(|_: Bytes| {}));
+        let client = Client::new(ClientKind::Request, self.access.principal());
+        let exchange = self.handler.open(&client, Arc::new(|_: Bytes| {}));
         if let Some(Ok(ClientMessage::Request(request))) = frame.single() {
             exchange
                 .check_headers(received, request.method.as_str(), request.params())
@@ -273,7 +274,9 @@ impl Endpoint {
 
     async fn handshake(&self, frame: ClientFrame) -> Result<BoxedResponse, BoxedResponse> {
         let limits = &self.options.limits;
-        let beginning = self.sessions.begin(&*self.handler, limits);
+        let beginning = self
+            .sessions
+            .begin(&*self.handler, limits, self.access.principal());
         let beginning = beginning.ok_or_else(|| {
             answer::unavailable("cannot create a session id: the system returned no random bytes")
         })?;

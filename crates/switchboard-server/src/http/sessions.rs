@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::options::HttpLimits;
 use super::stream::EventStream;
 use super::token::random_text;
-use crate::handler::{Client, Exchange, Handler, SessionKey};
+use crate::handler::{Client, ClientKind, Exchange, Handler, Principal, SessionKey};
 
 /// The number of the standalone stream.
 pub(super) const STANDALONE: u64 = 0;
@@ -69,10 +69,16 @@ impl Sessions {
     }
 
     /// Creates a session; `None` if the system returned no random bytes for its id.
-    pub(super) fn begin(&self, handler: &dyn Handler, limits: &HttpLimits) -> Option<Beginning> {
+    pub(super) fn begin(
+        &self,
+        handler: &dyn Handler,
+        limits: &HttpLimits,
+        principal: Principal,
+    ) -> Option<Beginning> {
         let key = SessionKey::new(&random_text()?)?;
         let (standalone, sink) = self.standalone(limits);
-        let exchange = handler.open(&Client::Session(key.clone()), Arc::clone(&sink));
+        let client = Client::new(ClientKind::Session(key.clone()), principal);
+        let exchange = handler.open(&client, Arc::clone(&sink));
         Some(Beginning {
             key,
             exchange,
@@ -304,7 +310,7 @@ mod tests {
 
     fn enter(sessions: &Sessions, limits: &HttpLimits, running: usize) -> Arc<ClientSession> {
         let handler = Idle(running);
-        let beginning = sessions.begin(&handler, limits).unwrap();
+        let beginning = sessions.begin(&handler, limits, Principal::Anyone).unwrap();
         let name = beginning.key.as_str().to_owned();
         assert!(sessions.enter(beginning, Revision::V2025_11_25));
         sessions.find(&name, &handler, limits).unwrap()

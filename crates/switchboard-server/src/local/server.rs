@@ -14,7 +14,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::time::sleep;
 
 use super::{HELLO_DEADLINE, Hello, Wants, Welcome, line, read_line};
-use crate::handler::Handler;
+use crate::handler::{Handler, Principal};
 use crate::stdio::{StdioOptions, serve};
 
 /// Backoff after a failed `accept`, for example when there are no file descriptors left.
@@ -152,8 +152,11 @@ impl Serving {
                     Ok(gateway) => {
                         writer.write_all(&line(&welcome)?).await?;
                         let _counted = Counted::one(&self.clients);
-                        let served =
-                            serve(&*gateway, reader, writer, &StdioOptions::default()).await;
+                        let options = StdioOptions {
+                            principal: Principal::Process(process),
+                            ..StdioOptions::default()
+                        };
+                        let served = serve(&*gateway, reader, writer, &options).await;
                         served.map(drop).map_err(|error| error.source)
                     }
                     Err(reason) => {

@@ -25,7 +25,7 @@ use switchboard_protocol::{ErrorCode, ErrorObject, encode, salvage};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-use crate::handler::{Client, Handler};
+use crate::handler::{Client, ClientKind, Handler, Principal};
 use intake::Intake;
 use outbox::{Outbox, Taken};
 
@@ -42,6 +42,8 @@ pub struct StdioOptions {
     pub max_queued_bytes: usize,
     /// After the input ends: time for running requests to end and for queued output to be written.
     pub closing: Duration,
+    /// Who the client is.
+    pub principal: Principal,
 }
 
 impl Default for StdioOptions {
@@ -50,6 +52,7 @@ impl Default for StdioOptions {
             max_line_bytes: 16 * 1024 * 1024,
             max_queued_bytes: 4 * 1024 * 1024,
             closing: Duration::from_secs(2),
+            principal: Principal::Parent,
         }
     }
 }
@@ -89,7 +92,8 @@ where
 {
     let outbox = Arc::new(Outbox::new(options.max_queued_bytes));
     let sink = Arc::clone(&outbox) as Arc<dyn Sink>;
-    let exchange = handler.open(&Client::Stdio, Arc::clone(&sink));
+    let client = Client::new(ClientKind::Stdio, options.principal.clone());
+    let exchange = handler.open(&client, Arc::clone(&sink));
     let intake = Intake::new(&*exchange, &sink, &outbox, options);
     let reading = read(intake, reader, options.max_line_bytes);
     let mut writing = std::pin::pin!(write(&outbox, writer));

@@ -8,7 +8,9 @@ use futures_util::future::BoxFuture;
 use switchboard::internal::service::{ClientFrame, Sink};
 use switchboard_protocol::{Limits, Revision};
 use switchboard_server::http::{Access, HttpOptions, HttpServer};
-use switchboard_server::{Client, Exchange, Handler, ServiceHandler, SessionKey};
+use switchboard_server::{
+    Client, ClientKind, Exchange, Handler, Principal, ServiceHandler, SessionKey,
+};
 
 use crate::bench::{Bench, soon};
 use crate::client::Server;
@@ -192,7 +194,10 @@ impl Handler for Remembering {
     ) -> Option<(Box<dyn Exchange>, Revision)> {
         let is_known = session.as_str() == "known" && self.1.load(Ordering::Relaxed);
         is_known.then(|| {
-            let exchange = Greeted(self.0.open(&Client::Session(session.clone()), sink));
+            let exchange = Greeted(self.0.open(
+                &Client::new(ClientKind::Session(session.clone()), Principal::Anyone),
+                sink,
+            ));
             exchange.greet();
             let exchange: Box<dyn Exchange> = Box::new(exchange);
             (exchange, Revision::V2025_11_25)

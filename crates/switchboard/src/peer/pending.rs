@@ -350,6 +350,7 @@ mod tests {
         let caller = |client| {
             Some(Arc::new(Caller {
                 client,
+                principal: "parent".into(),
                 handler: Arc::new(crate::handler::DeclineAll),
                 meta: None,
                 input: None,

@@ -29,6 +29,12 @@ pub trait Handler: Send + Sync + 'static {
     /// Must be cheap: over HTTP, it runs for each request of the stateless era.
     fn open(&self, client: &Client, sink: Arc<dyn Sink>) -> Box<dyn Exchange>;
 
+    /// Whether a profile exists. A client that asks for one that does not is refused before [`open`](Self::open).
+    fn has_profile(&self, profile: &str) -> bool {
+        let _ = profile;
+        false
+    }
+
     /// Resumes a session that another process opened, for example after a restart, and returns its negotiated revision.
     ///
     /// With `None`, the client gets 404 and must start a new session, as the specification requires.
@@ -82,12 +88,18 @@ pub struct Client {
     pub kind: ClientKind,
     /// Who it is.
     pub principal: Principal,
+    /// The profile that it uses; `None` for everything that is configured.
+    pub profile: Option<Arc<str>>,
 }
 
 impl Client {
-    /// A client of this kind, whom access control has identified as `principal`.
+    /// A client of this kind, whom access control has identified as `principal`, without a profile.
     pub fn new(kind: ClientKind, principal: Principal) -> Self {
-        Self { kind, principal }
+        Self {
+            kind,
+            principal,
+            profile: None,
+        }
     }
 }
 

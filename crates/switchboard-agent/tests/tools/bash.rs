@@ -207,3 +207,11 @@ async fn a_person_hears_how_it_gets_on() {
     world.good("Bash", json!({ "command": command })).await;
     assert_eq!(*world.progress.lock().unwrap(), ["half done"]);
 }
+
+#[tokio::test]
+async fn a_line_between_two_reports_is_reported_when_the_pause_is_over() {
+    let world = World::new();
+    let command = "printf 'one\\ntwo\\n'; sleep 1.2";
+    world.good("Bash", json!({ "command": command })).await;
+    assert_eq!(*world.progress.lock().unwrap(), ["two"]);
+}

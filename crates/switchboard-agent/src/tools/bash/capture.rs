@@ -17,6 +17,9 @@ const KEPT: usize = 16 * 1024 * 1024;
 const PAUSE: Duration = Duration::from_millis(500);
 const MAX_LINE: usize = 200;
 
+/// Interval of progress reports while a command is silent.
+const SILENCE: Duration = Duration::from_secs(30);
+
 /// Output of a command; if too large, without its middle.
 #[derive(Debug, Default)]
 pub(super) struct Capture {
@@ -73,48 +76,60 @@ fn as_seen(text: &str) -> String {
     seen
 }
 
-/// Reports progress of a command.
+/// Reports progress of a command: the last line it wrote, at most one every [`PAUSE`].
+///
+/// A line that comes too early is held back until the pause is over; a later one replaces it.
 pub(super) struct Teller<'a> {
     context: &'a LocalContext,
     started: Instant,
     last: Instant,
+    /// Not yet sanitized. Empty: nothing to report.
+    held: Vec<u8>,
 }
 
 impl<'a> Teller<'a> {
+    /// Create it before the command starts, so that its clock never lags behind the command's.
     pub(super) fn new(context: &'a LocalContext) -> Self {
         let now = Instant::now();
         Self {
             context,
             started: now,
             last: now,
+            held: Vec::new(),
         }
     }
 
-    /// Time of the last report.
-    pub(super) fn last(&self) -> Instant {
-        self.last
+    /// Time of the next report if the command writes nothing until then.
+    pub(super) fn due(&self) -> Instant {
+        let pause = if self.held.is_empty() { SILENCE } else { PAUSE };
+        self.last + pause
     }
 
-    /// Reports the last line of a chunk, unless the last report was too recent.
+    /// Reports the last line of a chunk, or holds it back if the last report was too recent.
     pub(super) fn output(&mut self, chunk: &[u8]) {
-        if self.last.elapsed() < PAUSE {
+        let mut lines = chunk.rsplit(|byte| matches!(byte, b'\n' | b'\r'));
+        let Some(line) = lines.find(|line| !line.trim_ascii().is_empty()) else {
             return;
-        }
-        let text = String::from_utf8_lossy(chunk);
-        let mut lines = text.split(['\n', '\r']).rev().map(str::trim);
-        if let Some(line) = lines.find(|line| !line.is_empty()) {
-            self.tell(&neutralise(first(line, MAX_LINE)));
+        };
+        self.held.clear();
+        self.held.extend_from_slice(line);
+        if self.due() <= Instant::now() {
+            self.report();
         }
     }
 
-    pub(super) fn still_running(&mut self) {
-        let seconds = self.started.elapsed().as_secs();
-        self.tell(&format!("running for {seconds} s"));
-    }
-
-    fn tell(&mut self, text: &str) {
+    /// Makes the report that is [`due`](Self::due).
+    pub(super) fn report(&mut self) {
+        let text = if self.held.is_empty() {
+            let seconds = self.started.elapsed().as_secs();
+            format!("running for {seconds} s")
+        } else {
+            let held = std::mem::take(&mut self.held);
+            let line = String::from_utf8_lossy(&held);
+            neutralise(first(line.trim(), MAX_LINE)).into_owned()
+        };
         self.last = Instant::now();
-        (self.context.progress)(first(text, MAX_LINE).to_owned());
+        (self.context.progress)(first(&text, MAX_LINE).to_owned());
     }
 }
 

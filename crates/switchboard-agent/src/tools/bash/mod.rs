@@ -39,9 +39,6 @@ const MAX_COMMAND: usize = 100 * 1024;
 /// Fallbacks if `bash` is not on the PATH.
 const OTHER_SHELLS: [&str; 3] = ["/bin/bash", "sh", "/bin/sh"];
 
-/// Interval of progress reports while a command is silent.
-const SILENCE: Duration = Duration::from_secs(30);
-
 const DESCRIPTION: &str = "Run a shell command in the workspace. Input is empty and there is no terminal. The working folder is kept for the next command while it is in the workspace. Whatever the command starts ends with it, background processes too. Prefer Read, Grep, Glob, Edit and Write for files.";
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"command":{"type":"string","minLength":1,"description":"Command line for bash"},"timeout":{"type":"integer","minimum":1,"maximum":3600,"description":"Seconds until it is ended; 120 when absent"}},"required":["command"],"additionalProperties":false}"#;
@@ -86,6 +83,7 @@ impl Bash {
         let report = NamedTempFile::with_prefix("switchboard-folder-").ok();
         let script = script(report.as_ref().map(NamedTempFile::path));
         let report_file = report.as_ref().map(NamedTempFile::path);
+        let mut teller = Teller::new(context);
         let started = self.start(&script, &arguments.command, &folder, report_file);
         let mut program = match started.await {
             Ok(program) => program,
@@ -97,7 +95,7 @@ impl Bash {
         let seconds = seconds.clamp(1, MAX_TIMEOUT);
         let deadline = Instant::now() + Duration::from_secs(seconds);
         let mut capture = Capture::default();
-        let end = follow(&mut program, deadline, &mut capture, context).await;
+        let end = follow(&mut program, deadline, &mut capture, &mut teller).await;
 
         let whole = capture.whole();
         let mut text = fit(capture::plain(&whole), &whole, "bash", context);
@@ -229,14 +227,13 @@ async fn follow(
     program: &mut Program,
     deadline: Instant,
     capture: &mut Capture,
-    context: &LocalContext,
+    teller: &mut Teller<'_>,
 ) -> End {
-    let mut teller = Teller::new(context);
     loop {
         tokio::select! {
             biased;
             () = sleep_until(deadline) => break,
-            () = sleep_until(teller.last() + SILENCE) => teller.still_running(),
+            () = sleep_until(teller.due()) => teller.report(),
             chunk = program.read() => match chunk {
                 Some(chunk) => {
                     capture.add(chunk);

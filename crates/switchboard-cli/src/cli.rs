@@ -131,7 +131,7 @@ pub(crate) enum Command {
     Down,
     /// Connect an MCP client to the daemon, over standard input and output
     #[command(after_help = crate::commands::connect_help())]
-    Connect,
+    Connect(BridgeArguments),
     /// Use Switchboard in Claude Code, Cursor and other MCP clients
     #[command(subcommand)]
     Clients(ClientsCommand),
@@ -614,20 +614,33 @@ pub(crate) struct UpArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct BridgeArguments {
+    /// Offer only what a profile of the configuration includes
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct GatewayArguments {
     #[command(flatten)]
     pub(crate) listen: ListenArguments,
+    /// Offer only what a profile of the configuration includes
+    #[arg(long, value_name = "NAME", conflicts_with = "transparent")]
+    pub(crate) profile: Option<String>,
     /// Offer one server as it is, with its own names
     #[arg(long, value_name = "SERVER")]
     pub(crate) transparent: Option<String>,
     /// Whether clients get search tools instead of all definitions
     #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
     pub(crate) search: SearchWhen,
+    /// Tokens of definitions from which `--search auto` means search; by the client if omitted
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) search_budget: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SearchWhen {
-    /// If the definitions have more than 20,000 tokens
+    /// If the definitions take a tenth of the client's context window, or are more than it can take
     #[default]
     Auto,
     /// Always

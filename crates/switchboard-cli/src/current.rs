@@ -15,6 +15,7 @@ use switchboard::internal::watch::{FileWatcher, on_thread};
 use switchboard::status::ServerState;
 use switchboard_config::diagnostic::{Diagnostic, Severity};
 use switchboard_config::text::visible;
+use switchboard_server::gateway::Gateway;
 
 use crate::error::Failure;
 use crate::servers::Servers;
@@ -31,6 +32,8 @@ pub(crate) struct Current {
     /// Sequence numbers of the last read started and the last one adopted.
     started_reads: Cell<u64>,
     adopted: Cell<u64>,
+    /// The gateway whose profiles follow the files.
+    gateway: Option<Gateway>,
 }
 
 /// One read of the files.
@@ -40,6 +43,15 @@ struct Reading {
 }
 
 impl Current {
+    /// The configuration of a gateway, which serves its profiles from now on.
+    pub(crate) fn of_gateway(gateway: &Gateway, session: &CommandHost<'_>) -> Self {
+        gateway.set_profiles(&session.servers.config, &session.context.folders());
+        Self {
+            gateway: Some(gateway.clone()),
+            ..Self::default()
+        }
+    }
+
     /// The last configuration adopted since the session started, if any.
     pub(crate) fn newest(&self) -> Option<Rc<Servers>> {
         self.newest.borrow().clone()
@@ -112,6 +124,9 @@ impl Current {
         let has_new_rules = before.config.rules != servers.config.rules;
         let engine = session::engine(&servers, session.context, session.policy);
         session.gate.set_engine(engine);
+        if let Some(gateway) = &self.gateway {
+            gateway.set_profiles(&servers.config, &session.context.folders());
+        }
         let desired = servers.desired(session.context, &session.audit);
         *self.newest.borrow_mut() = Some(Rc::new(servers));
         Some((desired, has_new_rules))

@@ -148,6 +148,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "clients connect --dry-run",
             "clients connect",
+            "clients connect cursor --profile review",
             "clients connect claude-code --move",
         ],
     ),

@@ -285,7 +285,7 @@ fn is_key(text: &str, characters: &[char], end: usize, heading: Heading) -> bool
         Some('{') => plain_name && heading == Heading::Block,
         Some(']') => plain_name && heading == Heading::Table,
         // The label of an HCL block: `mcp_servers "name" {`.
-        Some('"') => matches!(text, "mcp_servers" | "hooks" | "settings"),
+        Some('"') => matches!(text, "mcp_servers" | "hooks" | "settings" | "profiles"),
         _ => false,
     }
 }

@@ -35,6 +35,7 @@ use switchboard_store::{SqliteStore, StoreError};
 use crate::adhoc::AdHoc;
 use crate::context::Context;
 use crate::error::Failure;
+use crate::exit::Exit;
 use crate::session;
 use crate::vault::{VaultWarning, WarningVault};
 use crate::{report, state};
@@ -146,6 +147,32 @@ impl Servers {
 
     pub(crate) fn has(&self, name: &str) -> bool {
         self.config.server(name).is_some() || (self.is_embedded_only() && name == workspace::NAME)
+    }
+
+    /// Fails unless clients can use this profile.
+    pub(crate) fn need_profile(&self, name: &str) -> Result<(), Failure> {
+        let shown = visible(name);
+        match self.config.profile(name) {
+            Some(profile) => match profile.faults.first() {
+                Some(fault) => {
+                    let message = format!("the profile `{shown}` cannot be used");
+                    Err(Failure::new(Exit::Configuration, message)
+                        .because(visible(fault))
+                        .hint("see `switchboard config check`"))
+                }
+                None => Ok(()),
+            },
+            None => {
+                let known = self.config.profiles.iter();
+                let known = known.map(|profile| profile.name.as_str());
+                let hint = match switchboard_config::entry::keys::nearest(name, known) {
+                    Some(near) => format!("did you mean `{}`?", visible(near)),
+                    None => format!("add [profiles.{shown}] to your configuration"),
+                };
+                let message = format!("no profile named `{shown}`");
+                Err(Failure::new(Exit::Configuration, message).hint(hint))
+            }
+        }
     }
 
     /// The failure for an unknown server name.

@@ -1,4 +1,4 @@
-//! Parses one configuration file: servers, settings, lists, rules and hooks.
+//! Parses one configuration file: servers, settings, lists, rules, hooks and profiles.
 //!
 //! Defines the top-level tables. [`crate::resolve`] merges the files.
 
@@ -12,7 +12,7 @@ use crate::entry::keys::{Key, Shape};
 use crate::entry::{self, Decoded, Reader};
 use crate::format::{self, Format};
 use crate::mask;
-use crate::policy::{self, AllowList, HookEntry, RuleEntry, ServerLists};
+use crate::policy::{self, AllowList, HookEntry, ProfileEntry, RuleEntry, ServerLists};
 use crate::scope::Scope;
 use crate::settings::{self, Stated};
 use crate::source::{Origin, SourceFile};
@@ -54,6 +54,7 @@ pub struct Document {
     pub(crate) lists: Section<ServerLists>,
     pub(crate) rules: Section<Vec<RuleEntry>>,
     pub(crate) hooks: Section<Vec<HookEntry>>,
+    pub(crate) profiles: Section<Vec<ProfileEntry>>,
     pub(crate) enterprise_mode: Option<(EnterpriseMode, Origin)>,
     pub(crate) cloud_url: Option<(String, Origin)>,
     /// Whether the file has a usable syntax tree.
@@ -113,6 +114,7 @@ impl Document {
             lists: Section::default(),
             rules: Section::default(),
             hooks: Section::default(),
+            profiles: Section::default(),
             enterprise_mode: None,
             cloud_url: None,
             readable: false,
@@ -153,7 +155,7 @@ impl Document {
     }
 
     /// After a syntax error the parser may have read only part of what was meant. Disables the server that contains the
-    /// error, and makes lists that may be incomplete reject every server.
+    /// error and all profiles, and makes lists that may be incomplete reject every server.
     fn distrust_what_is_broken(&mut self, broken_at: &[Span]) {
         let text = self.source.file.text();
         // Not for a project's file, which could otherwise lock the user out.
@@ -172,6 +174,11 @@ impl Document {
         }
         for span in broken_at {
             let line = self.source.file.position(span.start).line;
+            for profile in &mut self.profiles.content {
+                profile
+                    .faults
+                    .push(format!("syntax error on line {line} of its file"));
+            }
             // Servers are in file order, each extending to the next.
             let after = self
                 .servers
@@ -219,6 +226,12 @@ impl Document {
             "hooks" => {
                 self.hooks = Section {
                     content: policy::hooks(node, reader),
+                    span,
+                }
+            }
+            "profiles" => {
+                self.profiles = Section {
+                    content: policy::profiles(node, reader),
                     span,
                 }
             }
@@ -401,6 +414,11 @@ pub(crate) const ROOT_KEYS: &[Key] = &[
         name: "hooks",
         shape: Shape::Hooks,
         about: "Programs that run before and after calls.",
+    },
+    Key {
+        name: "profiles",
+        shape: Shape::MapOf(policy::PROFILE_KEYS),
+        about: "Selections of servers and tools, each an endpoint of the gateway.",
     },
     Key {
         name: "cloud",

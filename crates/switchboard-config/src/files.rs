@@ -492,7 +492,13 @@ pub(crate) fn open(
     if path.file_name().is_some_and(|name| name == AGENT_FILE) {
         // Of a project's file only the servers are ours; one that is named by hand may say everything.
         let ours: &[&str] = if by_hand {
-            &["mcp_servers", "permissions", "settings", "hooks"]
+            &[
+                "mcp_servers",
+                "permissions",
+                "settings",
+                "hooks",
+                "profiles",
+            ]
         } else {
             &["mcp_servers"]
         };

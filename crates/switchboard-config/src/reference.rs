@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::document::ROOT_KEYS;
 use crate::entry::keys::{KEYS, Key, OAUTH_KEYS, SANDBOX_KEYS, Shape, TOOL_KEYS};
-use crate::policy::{HOOK_KEYS, RULE_KEYS};
+use crate::policy::{HOOK_KEYS, PROFILE_KEYS, RULE_KEYS};
 use crate::settings::{Setting, Settings};
 
 /// The contents of `docs/reference.md`.
@@ -38,6 +38,12 @@ pub fn reference() -> String {
         RULE_KEYS,
     );
     section(&mut text, "Hooks: `[[hooks]]`", "", HOOK_KEYS);
+    section(
+        &mut text,
+        "Profiles: `[profiles.NAME]`",
+        "See [gateway.md](gateway.md#profiles) for an example.",
+        PROFILE_KEYS,
+    );
     text
 }
 

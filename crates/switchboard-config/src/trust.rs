@@ -28,7 +28,7 @@ pub const TRUST_FILE: &str = "trust.json";
 pub enum Subject {
     /// A server, by name.
     Server(String),
-    /// Another part of a file: `settings`, `security`, `permissions` or `hooks`.
+    /// Another part of a file: `settings`, `security`, `permissions`, `hooks` or `profiles`.
     Section {
         /// File name, relative to the project.
         file: String,
@@ -38,7 +38,7 @@ pub enum Subject {
 }
 
 /// Parts of a file besides its servers.
-pub(crate) const SECTIONS: [&str; 4] = ["settings", "security", "permissions", "hooks"];
+pub(crate) const SECTIONS: [&str; 5] = ["settings", "security", "permissions", "hooks", "profiles"];
 
 impl fmt::Display for Subject {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -69,6 +69,7 @@ fn permissions(criterion: &mut Criterion) {
         tool: None,
         previewer: None,
         session: None,
+        profile: None,
     };
     for (name, text) in [
         ("permissions/no_rules", String::new()),

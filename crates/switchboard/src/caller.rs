@@ -12,6 +12,7 @@ use switchboard_protocol::types::capabilities::ClientCapabilities;
 use switchboard_protocol::{Era, meta};
 
 use crate::handler::ClientHandler;
+use crate::profile::Profile;
 
 /// The extension for long-running calls, which the host follows itself.
 pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
@@ -23,6 +24,8 @@ pub struct Caller {
     pub client: u64,
     /// Who the client is, for the audit log, such as `token:ci`.
     pub principal: Arc<str>,
+    /// What the client may use; `None`: everything.
+    pub profile: Option<Arc<Profile>>,
     /// Answers what the server asks while the request runs. Its capabilities are those of the client.
     pub handler: Arc<dyn ClientHandler>,
     /// Members of the client's `_meta` to pass on, an object; `None` if there are none.
@@ -126,6 +129,7 @@ mod tests {
         Caller {
             client: 1,
             principal: "parent".into(),
+            profile: None,
             handler: Arc::new(DeclineAll),
             meta: meta.map(|text| RawValue::from_string(text.to_owned()).unwrap()),
             input: None,

@@ -39,6 +39,14 @@ pub enum ContentError {
         /// The error.
         error: RequestError,
     },
+    /// The profile of the client does not include the server.
+    #[error("server \"{server}\" is not in the profile \"{profile}\"")]
+    Profile {
+        /// The server.
+        server: ServerName,
+        /// The profile of the client.
+        profile: String,
+    },
     /// It differs from its pin, or cannot be compared with it.
     #[error("server \"{server}\": {aside}")]
     SetAside {
@@ -155,6 +163,14 @@ impl Host {
         params: String,
         caller: Arc<Caller>,
     ) -> Result<SharedJson, ContentError> {
+        if let Some(profile) = &caller.profile
+            && !profile.has_server(server.as_str())
+        {
+            return Err(ContentError::Profile {
+                server: server.clone(),
+                profile: profile.name().to_owned(),
+            });
+        }
         if method == Method::PromptsGet {
             let name = GetPrompt::decode_params(switchboard_protocol::trusted(&params))
                 .map(|params| params.name.into_owned());

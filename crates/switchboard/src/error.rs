@@ -141,7 +141,7 @@ fn of_call(error: &CallError) -> ErrorKind {
         CallError::Lookup(_) => ErrorKind::NotFound,
         CallError::Server(error) => of_server(error),
         CallError::Arguments { .. } => ErrorKind::InvalidArguments,
-        CallError::Denied { .. } => ErrorKind::Denied,
+        CallError::Denied { .. } | CallError::Profile { .. } => ErrorKind::Denied,
         CallError::Request { error, .. } => match error {
             RequestError::Idle(_) | RequestError::Expired(_) => ErrorKind::TimedOut,
             RequestError::Lost(_) | RequestError::NotSent(_) => ErrorKind::ConnectionLost,

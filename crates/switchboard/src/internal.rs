@@ -121,6 +121,7 @@ pub mod permissions {
     pub use crate::permissions::explain::{Explanation, Loss};
     pub use crate::permissions::gate::Wanted;
     pub use crate::permissions::grants::GrantSummary;
+    pub use crate::permissions::restrictions::Restrictions;
     pub mod consent {
         pub use crate::permissions::consent::sanitized;
     }
@@ -138,6 +139,9 @@ pub mod places {
         LOCK_FOLDER, LOGINS_FOLDER, MANAGED_FILE, Managed, Places, PlacesError, SPILL_FOLDER,
         STORE_FILE,
     };
+}
+pub mod profile {
+    pub use crate::profile::Profile;
 }
 pub mod remembered {
     pub use crate::remembered::{

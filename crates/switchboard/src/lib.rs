@@ -174,6 +174,7 @@ pub mod permissions;
 mod person;
 pub mod pins;
 mod places;
+mod profile;
 mod remembered;
 mod roots;
 mod sandbox;

@@ -27,6 +27,9 @@ pub(crate) struct ConnectArguments {
     /// Clients to connect; all that are found if omitted
     #[arg(value_name = "CLIENT")]
     pub(crate) clients: Vec<String>,
+    /// Offer only what a profile of the configuration includes
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
     /// Also move the clients' own servers to Switchboard, in user scope
     #[arg(long = "move")]
     pub(crate) moves: bool,

@@ -16,6 +16,7 @@ use switchboard_protocol::{
 use switchboard_server::local::{Dialed, Wants};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, Stdout};
 
+use crate::cli::BridgeArguments;
 use crate::context::Context;
 use crate::daemon::DaemonFiles;
 use crate::error::{Failure, Outcome};
@@ -46,7 +47,7 @@ const OWN_ID: &str = "switchboard-connect";
 /// Attempts to reach the daemon again, each with the time that a new daemon may take.
 const ATTEMPTS: usize = 3;
 
-pub(crate) fn run(context: &Context) -> Outcome {
+pub(crate) fn run(arguments: &BridgeArguments, context: &Context) -> Outcome {
     own_program::check_depth(&context.environment.all)?;
     let startup_failure = |error: std::io::Error| Failure::failed("could not start").because(error);
     let runtime = session::runtime().map_err(startup_failure)?;
@@ -57,7 +58,7 @@ pub(crate) fn run(context: &Context) -> Outcome {
     let outcome = runtime.block_on(async {
         tokio::select! {
             exit = interrupts.first() => Err(Failure::interrupted(exit)),
-            outcome = bridge(context) => outcome,
+            outcome = bridge(arguments, context) => outcome,
         }
     });
     // Reading standard input cannot be interrupted.
@@ -65,11 +66,12 @@ pub(crate) fn run(context: &Context) -> Outcome {
     outcome
 }
 
-async fn bridge(context: &Context) -> Outcome {
+async fn bridge(arguments: &BridgeArguments, context: &Context) -> Outcome {
     let startup_failure = |error: std::io::Error| Failure::failed("could not start").because(error);
     let files = DaemonFiles::of(&context.environment);
     let wants = Wants::Gateway {
         folder: context.cwd.clone(),
+        profile: arguments.profile.clone(),
     };
     let mut dialed = files.dial_or_start(wants.clone(), context).await?;
     let mut client = ClientSide {

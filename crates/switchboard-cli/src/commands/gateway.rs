@@ -25,6 +25,7 @@ Examples:
   switchboard gateway
   claude mcp add all -- switchboard gateway
   switchboard gateway --http 127.0.0.1:8765
+  switchboard gateway --profile review
   switchboard gateway --transparent github";
 
 /// Printed if a user starts the server by hand.
@@ -42,14 +43,19 @@ pub(crate) fn run(arguments: &GatewayArguments, context: &Context) -> Outcome {
     own_program::check_depth(&context.environment.all)?;
     let listen = front_end::http_options(&arguments.listen, TOKEN_FILE, context)?;
     let servers = Servers::load(context, arguments.transparent.as_deref())?;
+    if let Some(name) = &arguments.profile {
+        servers.need_profile(name)?;
+    }
     let questions = GatewayQuestions::about(&context.project);
     let options = GatewayOptions {
         transparent: arguments.transparent.as_deref().map(Into::into),
+        profile: arguments.profile.as_deref().map(Into::into),
         search: match arguments.search {
             SearchWhen::Auto => SearchMode::Auto,
             SearchWhen::On => SearchMode::On,
             SearchWhen::Off => SearchMode::Off,
         },
+        search_budget: arguments.search_budget,
         single_client: listen.is_none(),
     };
     let mode = SessionMode {
@@ -63,6 +69,7 @@ pub(crate) fn run(arguments: &GatewayArguments, context: &Context) -> Outcome {
     session::run_in(mode, context, &servers, async |session, interrupts| {
         session.report_withheld();
         let gateway = Gateway::new(session.host.clone(), questions, options);
+        let current = Current::of_gateway(&gateway, session);
         let serving = async {
             match listen {
                 Some(options) => {
@@ -73,7 +80,6 @@ pub(crate) fn run(arguments: &GatewayArguments, context: &Context) -> Outcome {
                 None => front_end::over_stdio(&gateway, context, interrupts, ON_A_TERMINAL).await,
             }
         };
-        let current = Current::default();
         tokio::select! {
             outcome = serving => outcome,
             never = report_failures(session) => match never {},

@@ -122,7 +122,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Gateway(arguments) => Some(&arguments.listen),
         _ => None,
     };
-    let is_bridge = matches!(cli.command, Command::Connect);
+    let is_bridge = matches!(cli.command, Command::Connect(_));
     if is_bridge || listen.is_some_and(|listen| listen.http.is_none()) {
         // Standard output is reserved for the protocol.
         printer::never_json();
@@ -157,9 +157,9 @@ fn dispatch(cli: Cli) -> Outcome {
         #[cfg(unix)]
         Command::Down => up::down(&with(cli.global)?),
         #[cfg(unix)]
-        Command::Connect => connect::run(&with(cli.global)?),
+        Command::Connect(arguments) => connect::run(&arguments, &with(cli.global)?),
         #[cfg(not(unix))]
-        Command::Up(_) | Command::Down | Command::Connect => Err(Failure::failed(
+        Command::Up(_) | Command::Down | Command::Connect(_) => Err(Failure::failed(
             "the daemon needs unix-domain sockets, which this system does not have",
         )
         .hint("use `switchboard gateway` instead")),

@@ -140,6 +140,10 @@ impl Handler for View {
     fn open(&self, client: &Client, sink: Arc<dyn Sink>) -> Box<dyn Exchange> {
         self.gateway.open(client, sink)
     }
+
+    fn has_profile(&self, profile: &str) -> bool {
+        self.gateway.has_profile(profile)
+    }
 }
 
 impl OpenViews {
@@ -231,15 +235,16 @@ async fn run_view(context: Context, ready: oneshot::Sender<View>) {
     };
     session::open_for(mode, &context, &servers, async |session| {
         session.report_withheld();
+        let gateway = Gateway::new(session.host.clone(), questions, GatewayOptions::default());
+        let current = Current::of_gateway(&gateway, session);
         let view = View {
-            gateway: Gateway::new(session.host.clone(), questions, GatewayOptions::default()),
+            gateway,
             host: session.host.clone(),
             used: Arc::default(),
         };
         if ready.send(view).is_err() {
             return;
         }
-        let current = Current::default();
         tokio::select! {
             never = report_failures(session) => match never {},
             never = current.follow_files(session, |line| context.printer.note(line)) => match never {},

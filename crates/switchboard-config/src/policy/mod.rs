@@ -1,10 +1,12 @@
-//! Policy tables of a file: server allow and deny lists, permission rules and hooks.
+//! Policy tables of a file: server allow and deny lists, permission rules, hooks and profiles.
 //!
-//! Parses all of them, and matches servers against the lists. The host enforces rules and hooks.
+//! Parses all of them, and matches servers against the lists. The host enforces rules and hooks, the gateway
+//! profiles.
 
 mod claude;
 mod hooks;
 mod lists;
+mod profiles;
 mod rules;
 
 use globset::{GlobBuilder, GlobMatcher};
@@ -15,6 +17,8 @@ pub(crate) use hooks::{HOOK_KEYS, hooks};
 pub use hooks::{HookEntry, HookEvent};
 pub use lists::{AllowList, ServerLists, ServerPattern};
 pub(crate) use lists::{SECURITY_KEYS, server_lists};
+pub(crate) use profiles::{PROFILE_KEYS, idle_patterns, profiles};
+pub use profiles::{ProfileEntry, SearchWhen};
 pub use rules::{ArgumentCondition, ArgumentTest, RuleEntry};
 pub(crate) use rules::{RULE_KEYS, rules};
 

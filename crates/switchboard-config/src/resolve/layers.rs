@@ -9,9 +9,10 @@ use crate::document::{Document, RawServer};
 use crate::entry::{Decoded, ValueFault};
 use crate::expand::{ExpandError, Variables};
 use crate::files::{Files, Looked};
-use crate::policy::{AllowList, ServerLists};
+use crate::policy::{AllowList, ProfileEntry, ServerLists, idle_patterns};
 use crate::scope::Scope;
 use crate::settings;
+use crate::sort;
 use crate::source::Origin;
 use crate::tree::Span;
 use crate::trust::{FileBinder, Question};
@@ -73,6 +74,7 @@ impl<'i, F: Files> Resolver<'i, F> {
             .iter_mut()
             .flat_map(|document| document.hooks.take())
             .collect();
+        let profiles = profiles(&mut documents);
         let (contenders, mut shadowed) = self.contenders(&mut documents, removed.as_ref());
         let lost = shadowed.iter().filter_map(|lost| match &lost.reason {
             ShadowReason::Untrusted(question) => Some(Arc::clone(question)),
@@ -92,6 +94,7 @@ impl<'i, F: Files> Resolver<'i, F> {
             .collect();
         let mut servers = shadow_endpoints(servers, &mut shadowed);
         refuse_confusable(&mut servers, &mut self.diagnostics);
+        self.warn_of_idle_profiles(&profiles, &servers);
         Config {
             servers,
             shadowed,
@@ -99,6 +102,7 @@ impl<'i, F: Files> Resolver<'i, F> {
             lists,
             rules,
             hooks,
+            profiles,
             questions,
             cloud_url,
             enterprise,
@@ -136,6 +140,18 @@ impl<'i, F: Files> Resolver<'i, F> {
             }
         }
         chosen
+    }
+
+    /// Warns about profiles that name servers which are not configured.
+    fn warn_of_idle_profiles(&mut self, profiles: &[ProfileEntry], servers: &[Server]) {
+        let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+        for profile in profiles {
+            for (message, hint) in idle_patterns(profile, &names) {
+                let warning = Diagnostic::warning("no-effect", profile.origin.clone(), message);
+                let hint = hint.unwrap_or_else(|| "check the name of the server".to_owned());
+                self.diagnostics.push(warning.with_hint(hint));
+            }
+        }
     }
 
     fn no_effect(&mut self, key: &str, scope: Scope, origin: &Origin, hint: &str) {
@@ -345,6 +361,20 @@ impl<'i, F: Files> Resolver<'i, F> {
             }
         }
     }
+}
+
+/// One profile per name: that of the highest scope, as a whole.
+fn profiles(documents: &mut [Document]) -> Vec<ProfileEntry> {
+    let mut profiles: Vec<ProfileEntry> = Vec::new();
+    for document in documents {
+        for profile in document.profiles.take() {
+            if !profiles.iter().any(|higher| higher.name == profile.name) {
+                profiles.push(profile);
+            }
+        }
+    }
+    sort::by(&mut profiles, |one, other| one.name.cmp(&other.name));
+    profiles
 }
 
 /// Lists that apply to a server. A server of the enterprise file is subject only to that file's lists.

@@ -20,7 +20,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::document::{EnterpriseMode, Source};
 use crate::expand::Environment;
 use crate::files::{Files, Folders, Looked};
-use crate::policy::{HookEntry, RuleEntry, ServerLists};
+use crate::policy::{HookEntry, ProfileEntry, RuleEntry, ServerLists};
 use crate::scope::Scope;
 use crate::settings::Settings;
 use crate::source::Origin;
@@ -63,6 +63,8 @@ pub struct Config {
     pub rules: Vec<RuleEntry>,
     /// Effective hooks, highest scope first.
     pub hooks: Vec<HookEntry>,
+    /// One profile per name, sorted by name, those with errors included.
+    pub profiles: Vec<ProfileEntry>,
     /// Pending trust questions. Waiting servers and entries share theirs with this list.
     pub questions: Vec<Arc<Question>>,
     /// URL of additional servers.
@@ -89,6 +91,11 @@ impl Config {
             .binary_search_by(|server| server.name.as_str().cmp(name))
             .ok()
             .and_then(|at| self.servers.get(at))
+    }
+
+    /// Looks up a profile by name.
+    pub fn profile(&self, name: &str) -> Option<&ProfileEntry> {
+        self.profiles.iter().find(|profile| profile.name == name)
     }
 
     /// Whether `config check` should fail.

@@ -25,6 +25,7 @@ impl<F: Files> Resolver<'_, F> {
                 ("security", document.lists.span),
                 ("permissions", document.rules.span),
                 ("hooks", document.hooks.span),
+                ("profiles", document.profiles.span),
             ];
             for (part, span) in parts {
                 let Some(span) = span else { continue };
@@ -55,6 +56,7 @@ impl<F: Files> Resolver<'_, F> {
                     "settings" => document.settings = Section::default(),
                     "security" => document.lists = Section::default(),
                     "permissions" => document.rules = Section::default(),
+                    "profiles" => document.profiles = Section::default(),
                     _ => document.hooks = Section::default(),
                 }
             }
@@ -97,6 +99,7 @@ impl<F: Files> Resolver<'_, F> {
                         ("security", document.lists.span),
                         ("permissions", document.rules.span),
                         ("hooks", document.hooks.span),
+                        ("profiles", document.profiles.span),
                     ];
                     parts.into_iter().any(|(part, span)| {
                         let file = file.clone();

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod machine;
+mod profiles;
 mod trust;
 
 use std::path::Path;

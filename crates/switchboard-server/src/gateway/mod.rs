@@ -8,36 +8,38 @@
 //! | this file | the handler behind a front end: one session per client, and events of the host for all of them |
 //! | `session` | one client: its requests, forwarded to the servers |
 //! | `offers` | what all servers offer as one list, and the way back from an exposed name to its server |
+//! | `view` | what the clients of one endpoint get: everything, or what a profile includes |
 //! | `pass` | what is added to requests and results on their way, and what becomes of errors |
 //! | `relay` | passes what servers ask on to the client whose request it belongs to |
 //! | `waiting` | calls that wait until a client of the stateless era has provided input |
 //! | `seal` | state that leaves for a client, sealed |
-//! | `search_tools` | search mode: three tools in place of all definitions |
+//! | `search_tools`, `budget` | search mode: three tools in place of all definitions, and for which clients |
 
+mod budget;
 mod offers;
 mod pass;
 mod relay;
 mod seal;
 mod search_tools;
 mod session;
+mod view;
 mod waiting;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use switchboard::internal::service::Sink;
-use switchboard::service::{Changes, Failure};
-use switchboard::{Event, Host, ListKind, LogSource, ServerName};
-use switchboard_protocol::types::logging::{LoggingLevel, LoggingMessageNotificationParams};
-use switchboard_protocol::types::{IntoOwned as _, Raw};
+use switchboard::service::Failure;
+use switchboard::{Host, ServerName};
+use switchboard_config::files::Folders;
+use switchboard_config::resolve::Config;
 use switchboard_protocol::{ErrorCode, ErrorObject};
-use tokio::sync::broadcast::error::RecvError;
-use tokio::task::AbortHandle;
 
 use crate::handler::{Client, Exchange, Handler, service_exchange};
 use offers::Offers;
 use seal::Sealer;
 use session::GatewaySession;
+use view::{Profiles, View};
 use waiting::WaitingCalls;
 
 pub use relay::GatewayQuestions;
@@ -48,8 +50,12 @@ pub use search_tools::SearchMode;
 pub struct GatewayOptions {
     /// Offer one server as it is, with its own names and identity.
     pub transparent: Option<ServerName>,
+    /// The profile of all clients; `None`: each client may choose one.
+    pub profile: Option<Arc<str>>,
     /// Whether clients get search tools instead of all definitions.
     pub search: SearchMode,
+    /// Tokens of definitions from which `auto` means search; `None`: by the client.
+    pub search_budget: Option<u64>,
     /// Whether there is only one client ever, as over standard input and output. Servers are then connected with the
     /// capabilities of that client.
     pub single_client: bool,
@@ -60,50 +66,61 @@ pub struct GatewayOptions {
 pub struct Gateway(Arc<Core>);
 
 struct Core {
-    offers: Offers,
+    host: Host,
+    /// What clients without a profile get.
+    everything: Arc<View>,
+    profiles: Profiles,
     options: GatewayOptions,
     questions: GatewayQuestions,
-    changes: Arc<Changes>,
     sealer: Option<Sealer>,
     waiting: WaitingCalls,
     clients: AtomicU64,
-    /// The task that passes events of the host on.
-    following: AbortHandle,
 }
 
 impl Gateway {
     /// Serves the servers of `host`, whose handler and approver must be `questions`. Must be called within a tokio
     /// runtime.
     pub fn new(host: Host, questions: GatewayQuestions, options: GatewayOptions) -> Self {
-        let changes = Arc::new(Changes::default());
-        let following = tokio::spawn(follow(
-            Offers::new(host.clone(), options.transparent.clone()),
-            Arc::clone(&changes),
-        ));
+        let profiles = Profiles::default();
+        let offers = Offers::new(host.clone(), options.transparent.clone());
+        let everything = profiles.follow(View::new(offers));
         Self(Arc::new(Core {
-            offers: Offers::new(host, options.transparent.clone()),
+            host,
+            everything,
+            profiles,
             options,
             questions,
-            changes,
             sealer: Sealer::new(),
             waiting: WaitingCalls::default(),
             clients: AtomicU64::new(0),
-            following: following.abort_handle(),
         }))
+    }
+
+    /// Serves the profiles of a configuration, in place of those before. Clients of a profile that is gone or cannot be
+    /// used get nothing. Must be called within a tokio runtime.
+    pub fn set_profiles(&self, config: &Config, folders: &Folders) {
+        // With transparent mode, there is one server under its own names.
+        if self.0.options.transparent.is_none() {
+            self.0.profiles.set(&self.0.host, config, folders);
+        }
     }
 }
 
 impl Handler for Gateway {
     fn open(&self, client: &Client, sink: Arc<dyn Sink>) -> Box<dyn Exchange> {
         let number = self.0.clients.fetch_add(1, Ordering::Relaxed) + 1;
-        let session = GatewaySession::new(Arc::clone(&self.0), client, number);
+        let profile = self.0.options.profile.as_ref().or(client.profile.as_ref());
+        let view = match profile {
+            None => Arc::clone(&self.0.everything),
+            Some(profile) => self.0.profiles.view(&self.0.host, profile),
+        };
+        let session = GatewaySession::new(Arc::clone(&self.0), view, client, number);
         service_exchange(Arc::new(session), sink)
     }
-}
 
-impl Drop for Core {
-    fn drop(&mut self) {
-        self.following.abort();
+    fn has_profile(&self, profile: &str) -> bool {
+        let only = self.0.options.profile.as_deref();
+        only.is_none_or(|only| only == profile) && self.0.profiles.has(profile)
     }
 }
 
@@ -113,65 +130,6 @@ impl std::fmt::Debug for Gateway {
             .debug_struct("Gateway")
             .field("options", &self.0.options)
             .finish_non_exhaustive()
-    }
-}
-
-/// Announces what changes in the host to all clients.
-async fn follow(offers: Offers, changes: Arc<Changes>) {
-    let mut events = offers.host.events();
-    loop {
-        let event = match events.recv().await {
-            Ok(event) => event,
-            Err(RecvError::Lagged(_)) => {
-                // Something may have been missed: everything may have changed.
-                changes.tools();
-                changes.prompts();
-                changes.resources();
-                continue;
-            }
-            Err(RecvError::Closed) => return,
-        };
-        let is_meant = |server: &ServerName| {
-            offers
-                .transparent
-                .as_ref()
-                .is_none_or(|only| only == server)
-        };
-        match event {
-            Event::CatalogChanged { server, list } if is_meant(&server) => match list {
-                ListKind::Tools => changes.tools(),
-                ListKind::Prompts => changes.prompts(),
-                ListKind::Resources | ListKind::Templates => changes.resources(),
-            },
-            Event::StateChanged { server, .. } | Event::Removed { server } if is_meant(&server) => {
-                changes.tools();
-                changes.prompts();
-                changes.resources();
-            }
-            Event::ResourceUpdated { server, uri } if is_meant(&server) => {
-                changes.resource(&offers.exposed_uri(&server, &uri).await);
-            }
-            Event::Log { server, line } if is_meant(&server) => {
-                let LogSource::Message { level, logger } = line.source else {
-                    continue;
-                };
-                let logger = match (&offers.transparent, logger) {
-                    (Some(_), logger) => logger,
-                    (None, Some(logger)) => Some(format!("{server}/{logger}")),
-                    (None, None) => Some(server.to_string()),
-                };
-                let level = LoggingLevel::from(std::borrow::Cow::from(level.as_str())).into_owned();
-                let data = Raw::parse(&line.text).ok().map(Raw::into_owned);
-                let data = data.filter(|data| data.get().starts_with(['{', '[']));
-                let data = data.or_else(|| Raw::from_serialize(&line.text).ok());
-                if let Some(data) = data {
-                    let mut message = LoggingMessageNotificationParams::new(level, data);
-                    message.logger = logger.map(Into::into);
-                    changes.log(&message);
-                }
-            }
-            _ => {}
-        }
     }
 }
 

@@ -6,11 +6,12 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use switchboard::internal::catalog::exposed::exposed_name;
+use switchboard::internal::profile::Profile;
 use switchboard::{Catalog, CatalogTool, Host, ListKind, Pages, ServerName, ServerState};
 use switchboard_protocol::types::prompt::{ListPromptsResult, Prompt};
 use switchboard_protocol::types::resource::{
@@ -27,13 +28,25 @@ const LIST_LIFETIME: Duration = Duration::from_secs(300);
 /// Maximum length of the merged instructions, in bytes.
 const MAX_INSTRUCTIONS: usize = 16 * 1024;
 
-/// What the servers of a host offer.
+/// What the servers of a host offer: to all clients, or to those of a profile.
 pub(super) struct Offers {
     pub(super) host: Host,
     /// The only server, whose names are not changed.
     pub(super) transparent: Option<ServerName>,
-    /// The text of the last list of tools, and the catalogue that it was made from.
-    tools: Mutex<Option<(Arc<Catalog>, Arc<str>)>>,
+    /// The profile of the clients, which changes with the configuration.
+    profile: Option<RwLock<Arc<Profile>>>,
+    /// The last list of tools.
+    tools: Mutex<Option<ToolList>>,
+}
+
+/// A list of tools, and what it was made from.
+struct ToolList {
+    catalog: Arc<Catalog>,
+    profile: Option<Arc<Profile>>,
+    text: Arc<str>,
+    /// Token cost of the definitions.
+    tokens: u64,
+    count: usize,
 }
 
 /// A merged list: its items as JSON, and how long a client may cache it.
@@ -50,14 +63,43 @@ impl Offers {
         Self {
             host,
             transparent,
+            profile: None,
             tools: Mutex::default(),
         }
     }
 
+    /// What the clients of a profile get.
+    pub(super) fn of_profile(host: Host, profile: Arc<Profile>) -> Self {
+        Self {
+            profile: Some(RwLock::new(profile)),
+            ..Self::new(host, None)
+        }
+    }
+
+    /// The profile of the clients; `None` if they get everything.
+    pub(super) fn profile(&self) -> Option<Arc<Profile>> {
+        let profile = self.profile.as_ref()?;
+        let profile = profile.read().unwrap_or_else(PoisonError::into_inner);
+        Some(Arc::clone(&profile))
+    }
+
+    /// Replaces the profile.
+    pub(super) fn set_profile(&self, profile: Arc<Profile>) {
+        if let Some(place) = &self.profile {
+            *place.write().unwrap_or_else(PoisonError::into_inner) = profile;
+        }
+    }
+
+    /// Whether clients get anything of a server.
+    pub(super) fn has_server(&self, server: &ServerName) -> bool {
+        let profile = self.profile();
+        let is_included = |profile: Arc<Profile>| profile.has_server(server.as_str());
+        self.transparent.as_ref().is_none_or(|only| only == server)
+            && profile.is_none_or(is_included)
+    }
+
     /// The servers that can be used, by name.
     pub(super) fn servers(&self) -> Vec<ServerName> {
-        let is_meant =
-            |name: &ServerName| self.transparent.as_ref().is_none_or(|only| only == name);
         let is_usable = |state: &ServerState| {
             matches!(
                 state,
@@ -66,43 +108,73 @@ impl Offers {
         };
         let statuses = self.host.statuses().into_iter();
         statuses
-            .filter(|status| is_meant(&status.name) && is_usable(&status.state))
+            .filter(|status| is_usable(&status.state) && self.has_server(&status.name))
             .map(|status| status.name)
             .collect()
     }
 
+    /// Whether clients get a tool.
+    pub(super) fn has_tool(&self, tool: &CatalogTool) -> bool {
+        let only = self.transparent.as_ref();
+        only.is_none_or(|only| tool.reference().server == *only)
+            && self.profile().is_none_or(|profile| profile.has_tool(tool))
+    }
+
     /// The name under which a client calls a tool.
-    pub(super) fn tool_name<'t>(&self, tool: &'t CatalogTool) -> &'t str {
-        match self.transparent {
-            Some(_) => tool.reference().tool.as_str(),
-            None => tool.exposed().as_str(),
+    pub(super) fn tool_name<'t>(&self, tool: &'t CatalogTool) -> Cow<'t, str> {
+        match (&self.transparent, self.profile()) {
+            (Some(_), _) => tool.reference().tool.as_str().into(),
+            (None, Some(profile)) => profile.name_of(tool).to_owned().into(),
+            (None, None) => tool.exposed().as_str().into(),
         }
     }
 
     /// The name by which the host finds a tool.
     pub(super) fn host_name<'n>(&self, name: &'n str) -> Cow<'n, str> {
-        match &self.transparent {
-            Some(server) => format!("{server}/{name}").into(),
-            None => name.into(),
+        match (&self.transparent, self.profile()) {
+            (Some(server), _) => format!("{server}/{name}").into(),
+            (None, Some(profile)) => match profile.original(name) {
+                Some(tool) => tool.to_owned().into(),
+                None => name.into(),
+            },
+            (None, None) => name.into(),
         }
     }
 
     /// The tools as a JSON array.
     pub(super) fn tools(&self) -> Arc<str> {
-        let catalog = self.host.catalog();
+        self.with_tools(|list| Arc::clone(&list.text))
+    }
+
+    /// The number of tools, and the tokens of their definitions.
+    pub(super) fn tool_cost(&self) -> (usize, u64) {
+        self.with_tools(|list| (list.count, list.tokens))
+    }
+
+    fn with_tools<T>(&self, read: impl FnOnce(&ToolList) -> T) -> T {
+        let (catalog, profile) = (self.host.catalog(), self.profile());
+        let is_current = |list: &&mut ToolList| {
+            let is_same_profile = match (&list.profile, &profile) {
+                (Some(of), Some(profile)) => Arc::ptr_eq(of, profile),
+                (None, None) => true,
+                _ => false,
+            };
+            is_same_profile && Arc::ptr_eq(&list.catalog, &catalog)
+        };
         let mut known = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, text)) = &*known
-            && Arc::ptr_eq(of, &catalog)
-        {
-            return Arc::clone(text);
+        if let Some(list) = known.as_mut().filter(is_current) {
+            return read(list);
         }
-        let tools = catalog.iter().filter(|tool| {
-            let only = self.transparent.as_ref();
-            only.is_none_or(|only| tool.reference().server == *only)
-        });
-        let text: Arc<str> = array(tools.filter_map(|tool| self.tool_text(tool))).into();
-        *known = Some((catalog, Arc::clone(&text)));
-        text
+        let tools: Vec<&CatalogTool> = catalog.iter().filter(|tool| self.has_tool(tool)).collect();
+        let text = array(tools.iter().filter_map(|tool| self.tool_text(tool)));
+        let (tokens, count) = (tools.iter().map(|tool| tool.tokens().0).sum(), tools.len());
+        read(known.insert(ToolList {
+            text: text.into(),
+            tokens,
+            count,
+            catalog,
+            profile,
+        }))
     }
 
     /// A tool as JSON: the server's own definition, with the exposed name and the sanitized description.
@@ -112,7 +184,7 @@ impl Offers {
             return Some(definition.as_str().to_owned());
         }
         let mut shown: Tool<'_> = types::decode(definition.raw()).ok()?;
-        shown.name = self.tool_name(tool).into();
+        shown.name = self.tool_name(tool);
         if self.transparent.is_none() {
             shown.description = Some(tool.model_description().into_owned().into());
         }
@@ -215,7 +287,12 @@ impl Offers {
             return (vec![server.clone()], exposed.to_owned());
         }
         if let Some((server, uri)) = unqualified(exposed) {
-            return (vec![server], uri);
+            let servers = if self.has_server(&server) {
+                vec![server]
+            } else {
+                Vec::new()
+            };
+            return (servers, uri);
         }
         let (resources, templates) = tokio::join!(
             self.lists(ListKind::Resources),
@@ -268,8 +345,15 @@ impl Offers {
             return server.instructions().map(str::to_owned);
         }
         let mut text = String::new();
+        if let Some(own) = self
+            .profile()
+            .and_then(|profile| profile.instructions.clone())
+        {
+            text = format!("{}\n\n", own.trim());
+        }
         let mut left_out = 0;
-        for server in catalog.servers() {
+        let servers = catalog.servers().iter();
+        for server in servers.filter(|server| self.has_server(server.name())) {
             let Some(instructions) = server.model_instructions() else {
                 continue;
             };

@@ -71,7 +71,7 @@ pub(super) fn call_failed(error: &CallError) -> Result<SharedJson, Failure> {
             error: RequestError::Rejected(error),
             ..
         } => Err(Failure::Error((**error).clone())),
-        CallError::Lookup(_) => Err(invalid_params(error.for_model())),
+        CallError::Lookup(_) | CallError::Profile { .. } => Err(invalid_params(error.for_model())),
         _ => Ok(SharedJson::trusted(types::encode(&error_result(
             error.for_model(),
         )))),

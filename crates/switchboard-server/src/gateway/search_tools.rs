@@ -9,8 +9,10 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use switchboard::service::{Failure, invalid_params};
+use switchboard_config::policy::SearchWhen;
 use switchboard_protocol::types::tool::CallToolRequestParams;
 
+use super::budget::ClientBudget;
 use super::offers::Offers;
 
 const SEARCH: &str = "search_tools";
@@ -20,28 +22,49 @@ const CALL: &str = "call_tool";
 const MAX_FOUND: usize = 10;
 /// Longest description in a search result, in characters.
 const MAX_SHOWN: usize = 300;
-/// Tokens of definitions from which `auto` replaces them with search.
-const MANY_TOKENS: u64 = 20_000;
 
 /// When clients get search tools instead of all definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SearchMode {
     /// Always.
     On,
-    /// If the definitions have more than 20,000 tokens.
+    /// If the definitions are large for the client: a tenth of its context window, or more tools than it can take.
     #[default]
     Auto,
     /// Never.
     Off,
 }
 
+impl From<SearchWhen> for SearchMode {
+    fn from(when: SearchWhen) -> Self {
+        match when {
+            SearchWhen::On => Self::On,
+            SearchWhen::Auto => Self::Auto,
+            SearchWhen::Off => Self::Off,
+        }
+    }
+}
+
 impl SearchMode {
-    pub(super) fn is_on(self, offers: &Offers) -> bool {
-        match self {
+    /// Whether a client may have been offered the search tools. With `auto`, that changes with the servers.
+    pub(super) fn may_be_on(self, offers: &Offers) -> bool {
+        offers.transparent.is_none() && self.for_clients(offers) != Self::Off
+    }
+
+    /// The mode of the clients' profile, or this one.
+    fn for_clients(self, offers: &Offers) -> Self {
+        let own = offers.profile().and_then(|profile| profile.search);
+        own.map_or(self, Self::from)
+    }
+
+    /// Whether a client gets the search tools. `budget` is that of the client.
+    pub(super) fn is_on(self, offers: &Offers, budget: ClientBudget) -> bool {
+        match self.for_clients(offers) {
             Self::On => offers.transparent.is_none(),
             Self::Off => false,
             Self::Auto => {
-                offers.transparent.is_none() && offers.host.catalog().tokens().0 > MANY_TOKENS
+                let (tools, tokens) = offers.tool_cost();
+                offers.transparent.is_none() && budget.is_exceeded(tools, tokens)
             }
         }
     }
@@ -118,6 +141,9 @@ pub(super) fn handle(
     call: &CallToolRequestParams<'_>,
     offers: &Offers,
 ) -> Result<Option<SearchCall>, Failure> {
+    if !matches!(&*call.name, SEARCH | DESCRIBE | CALL) {
+        return Ok(None);
+    }
     let text = call.arguments.as_ref().map_or("{}", |object| object.get());
     let unfit = |error: serde_json::Error| invalid_params(format!("{}: {error}", call.name));
     Ok(Some(match &*call.name {
@@ -132,13 +158,16 @@ pub(super) fn handle(
         DESCRIBE => {
             let Inner { name, .. } = serde_json::from_str(text).map_err(unfit)?;
             let catalog = offers.host.catalog();
-            let tool = catalog.find(&name).map_err(|error| {
+            let tool = catalog.find(&offers.host_name(&name)).map_err(|error| {
                 let hint = error
                     .hint()
                     .map(|hint| format!(" ({hint})"))
                     .unwrap_or_default();
                 invalid_params(format!("{error}{hint}"))
             })?;
+            if !offers.has_tool(tool) {
+                return Err(invalid_params(format!("no tool is named \"{name}\" here")));
+            }
             SearchCall::Text(offers.tool_text(tool).unwrap_or_default())
         }
         CALL => {
@@ -152,10 +181,15 @@ pub(super) fn handle(
 fn found(query: &str, limit: usize, offers: &Offers) -> String {
     let catalog = offers.host.catalog();
     let mut text = String::new();
-    for hit in offers.host.search(query, limit) {
-        let Some(tool) = catalog.get(&hit.tool) else {
-            continue;
-        };
+    // The index has the tools of all clients.
+    let wide = if offers.profile().is_some() {
+        catalog.len()
+    } else {
+        limit
+    };
+    let hits = offers.host.search(query, wide);
+    let tools = hits.iter().filter_map(|hit| catalog.get(&hit.tool));
+    for tool in tools.filter(|tool| offers.has_tool(tool)).take(limit) {
         let description = tool.model_description();
         let short: String = description.chars().take(MAX_SHOWN).collect();
         let cut = if short.len() < description.len() {
@@ -165,7 +199,7 @@ fn found(query: &str, limit: usize, offers: &Offers) -> String {
         };
         let line = short.replace('\n', " ");
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}: {line}{cut}", hit.name);
+        let _ = writeln!(text, "{}: {line}{cut}", offers.tool_name(tool));
     }
     if text.is_empty() {
         return format!("no matching tools for \"{query}\"; try other words");

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use switchboard::service::{
     Changes, Failure, Features, Reply, RequestContext, Service, invalid_params, text_result,
 };
 use switchboard::{CallRequest, ServerName, SharedJson};
+use switchboard_protocol::meta::DeclaredMeta;
 use switchboard_protocol::types::capabilities::{ClientCapabilities, ServerCapabilities};
 use switchboard_protocol::types::completion::CompletionReference;
 use switchboard_protocol::types::input::{InputRequiredResult, InputResponses};
@@ -26,6 +28,7 @@ use switchboard_protocol::{Era, Method};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use super::budget::ClientBudget;
 use super::pass::{
     call_failed, content_failed, finish, finish_cacheable, finish_shared, passed_meta, progress,
     with_input,
@@ -34,7 +37,7 @@ use super::relay::Relay;
 use super::seal::{RequestDigest, State};
 use super::search_tools::{self, SearchCall};
 use super::waiting::{Forwarded, MAX_QUESTIONS, RunningCall, Step};
-use super::{Core, internal};
+use super::{Core, View, internal};
 use crate::handler::Client;
 
 /// How long the first list of a client waits for servers that are still starting. What comes later is announced.
@@ -42,11 +45,17 @@ const STARTUP_PATIENCE: Duration = Duration::from_secs(10);
 /// The service of one client.
 pub(super) struct GatewaySession {
     core: Arc<Core>,
+    /// What the client gets.
+    view: Arc<View>,
     number: u64,
     /// Who the client is. State that leaves for it is not valid for another one.
     principal: Arc<str>,
     /// The capabilities of its handshake (stateful era).
     capabilities: OnceLock<ClientCapabilities<'static>>,
+    /// The name of its handshake (stateful era).
+    name: OnceLock<String>,
+    /// Whether it was last offered the search tools in place of the definitions.
+    searches: AtomicBool,
     /// The resources it has subscribed to, with the number of subscriptions.
     subscribed: Mutex<HashMap<String, usize>>,
 }
@@ -58,24 +67,27 @@ struct Repeated<'a> {
 }
 
 impl GatewaySession {
-    pub(super) fn new(core: Arc<Core>, client: &Client, number: u64) -> Self {
+    pub(super) fn new(core: Arc<Core>, view: Arc<View>, client: &Client, number: u64) -> Self {
         Self {
             core,
+            view,
             number,
             principal: client.principal.to_string().into(),
             capabilities: OnceLock::new(),
+            name: OnceLock::new(),
+            searches: AtomicBool::new(false),
             subscribed: Mutex::default(),
         }
     }
 
     async fn start(&self) {
-        self.core.offers.host.start_all().await;
+        self.view.offers.host.start_all().await;
     }
 
     /// Waits until servers are up, for a while.
     async fn started(&self) {
         self.start().await;
-        let host = &self.core.offers.host;
+        let host = &self.view.offers.host;
         let _ = timeout(STARTUP_PATIENCE, host.started()).await;
     }
 
@@ -83,6 +95,16 @@ impl GatewaySession {
         match self.capabilities.get() {
             Some(capabilities) => capabilities.clone(),
             None => context.client_capabilities(),
+        }
+    }
+
+    /// What the client can take. `declared` is the name in its request (stateless era).
+    fn budget(&self, declared: Option<&str>) -> ClientBudget {
+        let profile = self.view.offers.profile();
+        let of_profile = profile.and_then(|profile| profile.search_budget);
+        match of_profile.or(self.core.options.search_budget) {
+            Some(tokens) => ClientBudget::of_tokens(tokens),
+            None => ClientBudget::of(self.name.get().map(String::as_str).or(declared)),
         }
     }
 
@@ -104,6 +126,7 @@ impl GatewaySession {
         let caller = |relay: &Arc<Relay>, input: Option<Box<RawValue>>| Caller {
             client: self.number,
             principal: Arc::clone(&self.principal),
+            profile: self.view.offers.profile(),
             handler: Arc::clone(relay) as _,
             meta: passed_meta(params),
             input,
@@ -193,13 +216,13 @@ impl GatewaySession {
         context: &Arc<RequestContext>,
     ) -> Forwarded {
         let call = CallTool::decode_params(params)?;
-        let offers = &self.core.offers;
+        let offers = &self.view.offers;
         let mut name = call.name.to_string();
         let mut arguments = call
             .arguments
             .as_ref()
             .and_then(|object| object.as_raw().to_raw_value().ok());
-        if self.core.options.search.is_on(offers)
+        if self.core.options.search.may_be_on(offers)
             && let Some(meant) = search_tools::handle(&call, offers)?
         {
             match meant {
@@ -254,7 +277,7 @@ impl GatewaySession {
     ) -> Forwarded {
         let mut read = ReadResource::decode_params(params)?.into_owned();
         let exposed = read.uri.to_string();
-        let (servers, uri) = self.core.offers.find_resource(&exposed).await;
+        let (servers, uri) = self.view.offers.find_resource(&exposed).await;
         read.uri = uri.into();
         read.meta = None;
         let (responses, state) = (
@@ -264,7 +287,7 @@ impl GatewaySession {
         let repeated = repeated(&responses, state.as_ref().map(|state| state.decode()));
         let digest = || RequestDigest::of("resources/read", &exposed, None);
         let missing = context.resource_not_found(&exposed);
-        let host = self.core.offers.host.clone();
+        let host = self.view.offers.host.clone();
         let make = move |caller: Caller| async move {
             let caller = Arc::new(caller);
             let mut last = missing;
@@ -293,7 +316,7 @@ impl GatewaySession {
     ) -> Forwarded {
         let mut get = GetPrompt::decode_params(params)?.into_owned();
         let exposed = get.name.to_string();
-        let found = self.core.offers.find_prompt(&exposed).await;
+        let found = self.view.offers.find_prompt(&exposed).await;
         let (server, name) =
             found.ok_or_else(|| invalid_params(format!("unknown prompt: {exposed}")))?;
         get.name = name.into();
@@ -304,7 +327,7 @@ impl GatewaySession {
         );
         let repeated = repeated(&responses, state.as_ref().map(|state| state.decode()));
         let digest = || RequestDigest::of("prompts/get", &exposed, None);
-        let host = self.core.offers.host.clone();
+        let host = self.view.offers.host.clone();
         let make = move |caller: Caller| async move {
             let params = with_input(types::encode(&get), caller.input.as_deref());
             let forwarded = host
@@ -327,7 +350,7 @@ impl GatewaySession {
     ) -> Forwarded {
         let mut typed = Complete::decode_params(params)?.into_owned();
         typed.meta = None;
-        let offers = &self.core.offers;
+        let offers = &self.view.offers;
         let server = match &mut typed.reference {
             CompletionReference::Prompt(prompt) => {
                 let found = offers.find_prompt(&prompt.name).await;
@@ -359,13 +382,25 @@ impl GatewaySession {
         Ok(finish_shared(result, context))
     }
 
-    async fn list(&self, method: Method, context: &RequestContext) -> Forwarded {
+    async fn list(
+        &self,
+        method: Method,
+        params: Option<&RawValue>,
+        context: &RequestContext,
+    ) -> Forwarded {
         self.started().await;
-        let offers = &self.core.offers;
+        let offers = &self.view.offers;
         let is_stateless = context.revision().era() == Era::Stateless;
         let (member, items, lifetime) = match method {
             Method::ToolsList => {
-                let items = if self.core.options.search.is_on(offers) {
+                let declared = DeclaredMeta::read(params).client_info;
+                let declared = declared
+                    .and_then(|info| types::decode::<Implementation<'_>>(info).ok())
+                    .map(|info| info.name.into_owned());
+                let budget = self.budget(declared.as_deref());
+                let searches = self.core.options.search.is_on(offers, budget);
+                self.searches.store(searches, Ordering::Relaxed);
+                let items = if searches {
                     search_tools::definitions().into()
                 } else {
                     offers.tools()
@@ -424,10 +459,10 @@ impl GatewaySession {
                 return;
             }
         }
-        let (core, uri) = (Arc::clone(&self.core), uri.to_owned());
+        let (view, uri) = (Arc::clone(&self.view), uri.to_owned());
         tokio::spawn(async move {
-            let (servers, own) = core.offers.find_resource(&uri).await;
-            let host = &core.offers.host;
+            let (servers, own) = view.offers.find_resource(&uri).await;
+            let host = &view.offers.host;
             if let Some(server) = servers.first() {
                 if is_wanted {
                     host.subscribe(server, &own).await;
@@ -441,7 +476,7 @@ impl GatewaySession {
 
 impl Service for GatewaySession {
     fn identity(&self) -> Implementation<'static> {
-        let host = &self.core.offers.host;
+        let host = &self.view.offers.host;
         let own = || {
             let mut identity = Implementation::new("switchboard".into());
             identity.version = Some(env!("CARGO_PKG_VERSION").into());
@@ -465,18 +500,27 @@ impl Service for GatewaySession {
 
     fn capabilities(&self) -> Option<ServerCapabilities<'static>> {
         let server = self.core.options.transparent.as_ref()?;
-        let mut capabilities = self.core.offers.host.capabilities(server)?;
+        let mut capabilities = self.view.offers.host.capabilities(server)?;
         // Calls that run as tasks are followed here.
         capabilities.tasks = None;
         Some(capabilities)
     }
 
     fn instructions(&self) -> Option<Cow<'static, str>> {
-        self.core.offers.instructions().map(Cow::Owned)
+        self.view.offers.instructions().map(Cow::Owned)
     }
 
     fn changes(&self) -> Option<&Changes> {
-        Some(&self.core.changes)
+        Some(&self.view.changes)
+    }
+
+    fn announces_tools(&self) -> bool {
+        // The search tools never change.
+        let still = || {
+            let search = self.core.options.search;
+            search.is_on(&self.view.offers, self.budget(None))
+        };
+        !(self.searches.load(Ordering::Relaxed) && still())
     }
 
     fn greet(&self, hello: &InitializeRequestParams<'_>) -> Option<BoxFuture<'_, ()>> {
@@ -486,12 +530,13 @@ impl Service for GatewaySession {
         }
         // Only the first handshake of a session counts.
         let _ = self.capabilities.set(capabilities);
+        let _ = self.name.set(hello.client_info.name.to_string());
         Some(
             async {
                 self.start().await;
                 if let Some(server) = &self.core.options.transparent {
                     // Without it, there is nothing to say about the server.
-                    let _ = self.core.offers.host.connect(server).await;
+                    let _ = self.view.offers.host.connect(server).await;
                 }
             }
             .boxed(),
@@ -509,7 +554,7 @@ impl Service for GatewaySession {
             Method::ToolsList
             | Method::PromptsList
             | Method::ResourcesList
-            | Method::ResourceTemplatesList => Box::pin(self.list(method, context)),
+            | Method::ResourceTemplatesList => Box::pin(self.list(method, params, context)),
             Method::ResourcesRead => Box::pin(self.read_resource(params, context)),
             Method::PromptsGet => Box::pin(self.get_prompt(params, context)),
             Method::Complete => Box::pin(self.complete(params, context)),
@@ -536,13 +581,13 @@ impl Drop for GatewaySession {
         if subscribed.is_empty() {
             return;
         }
-        let core = Arc::clone(&self.core);
+        let view = Arc::clone(&self.view);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 for uri in subscribed.into_keys() {
-                    let (servers, own) = core.offers.find_resource(&uri).await;
+                    let (servers, own) = view.offers.find_resource(&uri).await;
                     if let Some(server) = servers.first() {
-                        core.offers.host.unsubscribe(server, &own).await;
+                        view.offers.host.unsubscribe(server, &own).await;
                     }
                 }
             });

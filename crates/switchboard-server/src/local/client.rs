@@ -7,7 +7,7 @@ use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use super::{Hello, WELCOME_DEADLINE, Welcome, line, read_line};
+use super::{Hello, WELCOME_DEADLINE, Wants, Welcome, line, read_line};
 
 /// A connection whose first lines have been exchanged.
 #[derive(Debug)]
@@ -48,6 +48,13 @@ pub async fn dial(path: &Path, hello: &Hello) -> Result<Dialed, DialError> {
     };
     let mut welcome = exchanged.await.map_err(DialError::Failed)?;
     if let Some(reason) = welcome.error.take() {
+        return Err(DialError::Refused(reason));
+    }
+    if let Wants::Gateway { profile, .. } = &hello.wants
+        && *profile != welcome.profile
+    {
+        // It would serve everything.
+        let reason = format!("version {} does not know profiles", welcome.version);
         return Err(DialError::Refused(reason));
     }
     Ok(Dialed {

@@ -49,6 +49,9 @@ pub enum Wants {
     Gateway {
         /// The working directory of the client.
         folder: PathBuf,
+        /// The profile that the client uses; `None` for everything that is configured.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        profile: Option<String>,
     },
     /// The status of the daemon.
     Status,
@@ -66,6 +69,9 @@ pub struct Welcome {
     /// Why the client cannot be served; `None` if it is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<String>,
+    /// The profile that the client gets. A server that does not know profiles leaves it out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub profile: Option<String>,
     /// The status, if the client wants it.
     #[serde(skip_serializing_if = "Value::is_null", default)]
     pub status: Value,

@@ -134,6 +134,7 @@ impl Serving {
             version: self.version,
             process: std::process::id(),
             error: None,
+            profile: None,
             status: Value::Null,
         };
         match hello.wants {
@@ -146,14 +147,22 @@ impl Serving {
                 self.handler.stop();
                 Ok(())
             }
-            Wants::Gateway { folder } => {
+            Wants::Gateway { folder, profile } => {
                 let client = LocalClient { folder, process };
-                match self.handler.gateway(client).await {
+                let unknown = |name: &str| format!("the profile \"{name}\" is not configured");
+                let found = self.handler.gateway(client).await;
+                let found = found.and_then(|gateway| match &profile {
+                    Some(name) if !gateway.has_profile(name) => Err(unknown(name)),
+                    _ => Ok(gateway),
+                });
+                match found {
                     Ok(gateway) => {
+                        welcome.profile.clone_from(&profile);
                         writer.write_all(&line(&welcome)?).await?;
                         let _counted = Counted::one(&self.clients);
                         let options = StdioOptions {
                             principal: Principal::Process(process),
+                            profile: profile.map(Into::into),
                             ..StdioOptions::default()
                         };
                         let served = serve(&*gateway, reader, writer, &options).await;

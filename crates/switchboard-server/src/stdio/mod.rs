@@ -44,6 +44,8 @@ pub struct StdioOptions {
     pub closing: Duration,
     /// Who the client is.
     pub principal: Principal,
+    /// The profile that it uses; `None` for everything that is configured.
+    pub profile: Option<Arc<str>>,
 }
 
 impl Default for StdioOptions {
@@ -53,6 +55,7 @@ impl Default for StdioOptions {
             max_queued_bytes: 4 * 1024 * 1024,
             closing: Duration::from_secs(2),
             principal: Principal::Parent,
+            profile: None,
         }
     }
 }
@@ -92,7 +95,8 @@ where
 {
     let outbox = Arc::new(Outbox::new(options.max_queued_bytes));
     let sink = Arc::clone(&outbox) as Arc<dyn Sink>;
-    let client = Client::new(ClientKind::Stdio, options.principal.clone());
+    let mut client = Client::new(ClientKind::Stdio, options.principal.clone());
+    client.profile.clone_from(&options.profile);
     let exchange = handler.open(&client, Arc::clone(&sink));
     let intake = Intake::new(&*exchange, &sink, &outbox, options);
     let reading = read(intake, reader, options.max_line_bytes);

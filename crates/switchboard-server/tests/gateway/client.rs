@@ -9,6 +9,7 @@ use super::{Era, World, soon};
 
 pub(crate) struct Client {
     pub(crate) era: Era,
+    name: &'static str,
     capabilities: Value,
     input: DuplexStream,
     output: Lines<BufReader<DuplexStream>>,
@@ -33,15 +34,38 @@ impl Client {
     }
 
     pub(crate) async fn with(world: &World, era: Era, capabilities: Value) -> Self {
+        Self::open(world, era, capabilities, None, "test").await
+    }
+
+    /// A client of a profile.
+    pub(crate) async fn of_profile(world: &World, era: Era, profile: &str) -> Self {
+        Self::open(world, era, all(), Some(profile), "test").await
+    }
+
+    /// A client that says this name.
+    pub(crate) async fn named(world: &World, era: Era, name: &'static str) -> Self {
+        Self::open(world, era, all(), None, name).await
+    }
+
+    async fn open(
+        world: &World,
+        era: Era,
+        capabilities: Value,
+        profile: Option<&str>,
+        name: &'static str,
+    ) -> Self {
+        let profile = profile.map(Into::into);
         let (input, reader) = duplex(64 * 1024);
         let (writer, output) = duplex(64 * 1024);
         let gateway = world.gateway.clone();
         let serving = tokio::spawn(async move {
-            let options = StdioOptions::default();
+            let mut options = StdioOptions::default();
+            options.profile = profile;
             serve(&gateway, reader, writer, &options).await.unwrap();
         });
         let mut client = Self {
             era,
+            name,
             capabilities,
             input,
             output: BufReader::new(output).lines(),
@@ -55,7 +79,7 @@ impl Client {
             let params = json!({
                 "protocolVersion": "2025-11-25",
                 "capabilities": client.capabilities,
-                "clientInfo": {"name": "test", "version": "1"},
+                "clientInfo": {"name": client.name, "version": "1"},
             });
             client.hello = client.request("initialize", params).await["result"].take();
             client
@@ -73,6 +97,7 @@ impl Client {
             let meta = &mut params["_meta"];
             meta["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
             meta["io.modelcontextprotocol/clientCapabilities"] = self.capabilities.clone();
+            meta["io.modelcontextprotocol/clientInfo"] = json!({"name": self.name, "version": "1"});
             meta["io.modelcontextprotocol/logLevel"] = "info".into();
         }
         let id = self.next;

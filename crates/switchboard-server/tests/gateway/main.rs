@@ -10,11 +10,13 @@ mod bridge;
 mod client;
 mod isolation;
 mod offers;
+mod profiles;
 mod upstream;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use switchboard::internal::audit::Audit;
 use switchboard::internal::spec::{ConnectionKey, ServerSpec};
 use switchboard::internal::transport::in_process::InProcessConnector;
 use switchboard::permissions::{Engine, PermissionGate, Policy};
@@ -51,6 +53,22 @@ impl World {
 
     /// Servers with these names, which share their state.
     pub(crate) fn with(servers: Era, names: &[&str], options: GatewayOptions) -> Self {
+        Self::build(servers, names, options, |gate| gate)
+    }
+
+    /// The same, with an audit log.
+    pub(crate) fn recording(names: &[&str], audit: Audit) -> Self {
+        Self::build(Era::Stateful, names, GatewayOptions::default(), |gate| {
+            gate.recording(audit)
+        })
+    }
+
+    fn build(
+        servers: Era,
+        names: &[&str],
+        options: GatewayOptions,
+        gated: impl FnOnce(PermissionGate) -> PermissionGate,
+    ) -> Self {
         let upstream = Arc::new(Upstream::default());
         let specs: Vec<ServerSpec> = names
             .iter()
@@ -61,7 +79,7 @@ impl World {
             .collect();
         let questions = GatewayQuestions::default();
         let engine = Engine::without_rules(Policy::gateway());
-        let gate = PermissionGate::new(engine).asking(Arc::new(questions.clone()));
+        let gate = gated(PermissionGate::new(engine).asking(Arc::new(questions.clone())));
         let mut settings = HostSettings::default();
         let era = match servers {
             Era::Stateful => switchboard_protocol::Era::Stateful,

@@ -6,7 +6,7 @@ use switchboard_server::gateway::{GatewayOptions, SearchMode};
 use super::client::{Client, text};
 use super::{CELLS, Era, World};
 
-fn names(list: &Value, member: &str, key: &str) -> Vec<String> {
+pub(crate) fn names(list: &Value, member: &str, key: &str) -> Vec<String> {
     let items = list["result"][member].as_array();
     let items = items.unwrap_or_else(|| panic!("{list}"));
     items

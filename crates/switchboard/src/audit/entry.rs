@@ -363,6 +363,7 @@ fn class(error: &CallError) -> &'static str {
         CallError::Server(_) => "server-unavailable",
         CallError::Arguments { .. } => UNFIT,
         CallError::Denied { .. } => "result-withheld",
+        CallError::Profile { .. } => "not-in-profile",
         CallError::Request { error, .. } => match error {
             RequestError::Idle(_) | RequestError::Expired(_) => "timed-out",
             RequestError::Lost(_) => "connection-lost",

@@ -18,6 +18,7 @@ use crate::audit::What;
 use crate::json::SharedJson;
 use crate::names::CallId;
 use crate::permissions::SecretPlaces;
+use crate::profile::Profile;
 
 /// Permits calls and observes their results.
 pub trait Gate: Send + Sync + 'static {
@@ -93,6 +94,9 @@ pub struct PendingCall<'a> {
     pub arguments: Option<&'a RawValue>,
     /// Session that makes the call, if the request names one.
     pub session: Option<&'a str>,
+    /// Profile of the client that the call is made for.
+    #[doc(hidden)]
+    pub profile: Option<&'a Profile>,
 }
 
 /// A permitted call that has ended.

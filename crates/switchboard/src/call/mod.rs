@@ -38,6 +38,7 @@ use crate::manager::{Command, Live, Trouble, login};
 use crate::names::{CallId, CalledTool, ExposedName, ServerName};
 use crate::peer::{ListKind, ProgressSink, RequestError, RequestOptions};
 use crate::person;
+use crate::profile::Profile;
 use crate::status::ServerStatus;
 use crate::transport::TransportErrorKind;
 use arguments::ArgumentsError;
@@ -118,6 +119,14 @@ pub enum CallError {
         /// Reason for the model and the user.
         reason: String,
     },
+    /// The profile of the client does not include the tool.
+    #[error("tool {tool} is not in the profile \"{profile}\"")]
+    Profile {
+        /// Name, as it was called.
+        tool: String,
+        /// Profile of the client.
+        profile: String,
+    },
     /// The call was started and has no result.
     #[error("the call of {tool} failed: {error}")]
     Request {
@@ -146,6 +155,7 @@ impl CallError {
             }
             Self::Server(_) => "restart the server, or check its log",
             Self::Arguments { .. } => "correct the arguments and call again",
+            Self::Profile { .. } => "use one of the listed tools",
             Self::Denied { .. } => "do not try to achieve the same by other means; ask the user",
             Self::Request { error, .. } => match error {
                 RequestError::Idle(_) | RequestError::Expired(_) => {
@@ -164,6 +174,13 @@ impl CallError {
             },
         };
         Some(hint.to_owned())
+    }
+
+    fn outside(tool: &str, profile: &Profile) -> Self {
+        Self::Profile {
+            tool: tool.to_owned(),
+            profile: profile.name().to_owned(),
+        }
     }
 
     /// Whether the idle or total timeout ended the call.
@@ -198,6 +215,9 @@ impl Host {
         let session = request.context.take();
         let session = session.as_deref();
         let caller = session.map(|session| session.session.as_str());
+        let profile = request.caller.clone();
+        let profile = profile.as_ref();
+        let profile = profile.and_then(|caller| caller.profile.as_deref());
         let (local, catalog, newer);
         // Boxed to keep the future of every call small.
         local = session.and_then(|session| {
@@ -212,13 +232,18 @@ impl Host {
                 Ok(tool) => tool,
                 Err(unknown) => {
                     let noted = |error: &CallError| self.note_unknown(id, &request, error);
-                    let found = self.catalog_with(&request.tool, session, unknown).await;
+                    let found = self
+                        .catalog_with(&request.tool, session, profile, unknown)
+                        .await;
                     newer = found.inspect_err(noted)?;
                     let found = find(&newer, &request.tool, session).map_err(CallError::from);
                     found.inspect_err(noted)?
                 }
             })
         };
+        if let Some(profile) = profile {
+            self.check_profile(id, tool, profile, &request)?;
+        }
         let mut arguments = request.arguments;
         self.check(id, tool, &mut arguments)?;
 
@@ -232,6 +257,7 @@ impl Host {
                 tool,
                 arguments: arguments.as_deref(),
                 session: caller,
+                profile,
             };
             match gate.before(&pending).answer().await {
                 Verdict::Pass(granted) => permit = granted,
@@ -253,6 +279,7 @@ impl Host {
             tool,
             arguments: arguments.as_deref(),
             session: caller,
+            profile,
         };
         let started = Instant::now();
         let witness = (!is_open).then(|| Witness::new(&**gate, pending, permit, started));
@@ -267,7 +294,7 @@ impl Host {
                     total: request.total_timeout,
                     started,
                     id,
-                    caller: request.caller,
+                    caller: request.caller.clone(),
                 };
                 sending.send().await
             }
@@ -326,11 +353,32 @@ impl Host {
         })
     }
 
+    /// Refuses a tool that is not in the profile of the client; records the refused call in the audit log.
+    fn check_profile(
+        &self,
+        id: CallId,
+        tool: CallTarget<'_>,
+        profile: &Profile,
+        request: &CallRequest,
+    ) -> Result<(), CallError> {
+        let is_included = match tool {
+            CallTarget::Server(tool) => profile.has_tool(tool),
+            CallTarget::Local(_) => false,
+        };
+        if is_included {
+            return Ok(());
+        }
+        let arguments = request.arguments.as_deref();
+        self.note_outside(id, tool.called(), arguments, profile.name());
+        Err(CallError::outside(&request.tool, profile))
+    }
+
     /// Connects the server that the name points to, if necessary, and returns the resulting catalogue.
     async fn catalog_with(
         &self,
         name: &str,
         session: Option<&CallContext>,
+        profile: Option<&Profile>,
         unknown: LookupError,
     ) -> Result<Arc<Catalog>, CallError> {
         if session.is_some_and(|session| !session.may_reach(name)) {
@@ -342,6 +390,11 @@ impl Host {
         let is_meant = |status: &&ServerStatus| begins_with_server(name, status.name.as_str());
         let meant = statuses.iter().filter(is_meant);
         let meant = meant.min_by_key(|status| status.state.is_withheld());
+        if let (Some(status), Some(profile)) = (meant, profile)
+            && !profile.has_server(status.name.as_str())
+        {
+            return Err(CallError::outside(name, profile));
+        }
         if let Some(status) = meant {
             // If the server cannot be connected, its error explains the failed lookup.
             self.connected(&status.name).await?;

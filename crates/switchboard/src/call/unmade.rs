@@ -1,13 +1,16 @@
 //! Audit entries for calls that fail before a permission decision.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
+use switchboard_config::entry::Permission;
 
 use super::{CallError, CallRequest};
 use crate::audit::{CallNote, Digest, End, What};
 use crate::host::Host;
 use crate::names::{CallId, CalledTool};
+use crate::permissions::{Because, Grounds};
 
 /// Maximum length of a recorded unknown name: a model may write anything there.
 const NAME_KEPT: usize = 128;
@@ -24,10 +27,31 @@ impl Host {
         self.note_unmade(self.next_call(), unknown(tool), digest, end);
     }
 
+    /// Records a call of a tool that is not in the profile of its client.
+    #[cold]
+    pub(super) fn note_outside(
+        &self,
+        id: CallId,
+        tool: CalledTool,
+        arguments: Option<&RawValue>,
+        profile: &str,
+    ) {
+        let digest = arguments.map(|arguments| Digest::of(arguments.get()));
+        let because = Because::Profile {
+            name: profile.to_owned(),
+        };
+        let mut note = unmade(id, tool, digest, End::Refused);
+        note.grounds = Some(Arc::new(Grounds::new(Permission::Deny, because)));
+        self.options().gate.note(What::Call(note));
+    }
+
     /// Records a call of an unknown tool, or of one whose server is unavailable.
     #[cold]
     pub(super) fn note_unknown(&self, id: CallId, request: &CallRequest, error: &CallError) {
         let arguments = request.arguments.as_deref();
+        if let CallError::Profile { profile, .. } = error {
+            return self.note_outside(id, unknown(&request.tool), arguments, profile);
+        }
         let digest = arguments.map(|arguments| Digest::of(arguments.get()));
         self.note_unmade(id, unknown(&request.tool), digest, End::of_error(error));
     }
@@ -40,15 +64,20 @@ impl Host {
     }
 
     fn note_unmade(&self, id: CallId, tool: CalledTool, arguments: Option<Digest>, end: End) {
-        self.options().gate.note(What::Call(CallNote {
-            id,
-            server: tool.server,
-            tool: tool.tool,
-            grounds: None,
-            arguments,
-            elapsed: Duration::ZERO,
-            end,
-        }));
+        let note = unmade(id, tool, arguments, end);
+        self.options().gate.note(What::Call(note));
+    }
+}
+
+fn unmade(id: CallId, tool: CalledTool, arguments: Option<Digest>, end: End) -> CallNote {
+    CallNote {
+        id,
+        server: tool.server,
+        tool: tool.tool,
+        grounds: None,
+        arguments,
+        elapsed: Duration::ZERO,
+        end,
     }
 }
 

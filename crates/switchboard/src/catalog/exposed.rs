@@ -43,6 +43,15 @@ pub fn exposed_name(server: &str, tool: &str) -> ExposedName {
     ExposedName::from(name)
 }
 
+/// A name that several tools claim, made unique for one of them.
+pub(crate) fn with_suffix(name: &str, tool: &str) -> String {
+    let kept = name.len().min(MAX_LENGTH - 1 - HASH_LENGTH);
+    let mut unique = name.get(..kept).unwrap_or_default().to_owned();
+    unique.push('_');
+    push_hash(&mut unique, name, tool);
+    unique
+}
+
 /// Whether an exposed name has the form of one of the server's tool names. For error messages only: routing never
 /// depends on it.
 pub(crate) fn is_like_tool_of(name: &str, server: &str) -> bool {

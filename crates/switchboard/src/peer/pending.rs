@@ -351,6 +351,7 @@ mod tests {
             Some(Arc::new(Caller {
                 client,
                 principal: "parent".into(),
+                profile: None,
                 handler: Arc::new(crate::handler::DeclineAll),
                 meta: None,
                 input: None,

@@ -10,11 +10,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde_json::value::RawValue;
 use switchboard_config::entry::{Field, Permission};
 use switchboard_config::files::Folders;
-use switchboard_config::policy::HookEvent;
+use switchboard_config::policy::{HookEvent, RuleEntry};
 use switchboard_config::resolve::{Config, Status};
 use switchboard_config::scope::Scope;
 
 use super::own_files::{OwnFiles, Reach};
+use super::path::Base;
 use super::pattern::{Names, Reading, Target};
 use super::policy::{Caller, Policy};
 use super::rule::{Because, Grounds, Rule, RuleProblem};
@@ -127,14 +128,33 @@ impl Engine {
                 engine.rules.push(rule);
             }
         }
+        engine.add_rules(&config.rules);
         let base = engine.own_files.base_of(None);
-        for entry in &config.rules {
-            let (rule, problems) = Rule::new(entry, base);
-            engine.rules.push(rule);
-            engine.problems.extend(problems);
-        }
         engine.hooks = HookList::of_config(&config.hooks, &base.folder, &withheld(config));
         engine
+    }
+
+    /// Adds rules that do not come from the tables for all clients. `folders` is the base of relative paths in them.
+    pub(super) fn with_rules(
+        mut self,
+        rules: &[RuleEntry],
+        config: &Config,
+        folders: &Folders,
+    ) -> Self {
+        self.own_files = OwnFiles::new(folders);
+        let servers = config.servers.iter();
+        self.servers = servers.map(|server| server.name.clone()).collect();
+        self.add_rules(rules);
+        self
+    }
+
+    fn add_rules(&mut self, entries: &[RuleEntry]) {
+        let base = self.own_files.base_of(None);
+        for entry in entries {
+            let (rule, problems) = Rule::new(entry, base);
+            self.rules.push(rule);
+            self.problems.extend(problems);
+        }
     }
 
     /// Lets tools use a folder within Switchboard's own, such as the one for truncated output.
@@ -214,6 +234,35 @@ impl Engine {
         if let Some(because) = self.reaches_own(subject, arguments, read.as_ref()) {
             return Decision::on(Arc::new(Grounds::new(Permission::Deny, because)));
         }
+        let rule = self.strictest(tool, arguments, base);
+        if let Some(read) = read {
+            return self.decide_about_reading(subject, rule, read, caller);
+        }
+        match rule {
+            Some(rule) => Decision::on(Arc::clone(&rule.grounds)),
+            None => self.decide_without_rule(subject, caller),
+        }
+    }
+
+    /// Decides by the rules that match, without defaults and the protection of files; `None` if none matches.
+    pub(super) fn decide_by_rules_alone(
+        &self,
+        subject: &Subject<'_>,
+        arguments: Option<&RawValue>,
+    ) -> Option<Decision> {
+        let tool = self.rules_of(subject);
+        let base = self.own_files.base_of(subject.server);
+        let rule = self.strictest(&tool, arguments, base)?;
+        Some(Decision::on(Arc::clone(&rule.grounds)))
+    }
+
+    /// The strictest rule of a tool whose conditions hold.
+    fn strictest(
+        &self,
+        tool: &ToolRules,
+        arguments: Option<&RawValue>,
+        base: &Base,
+    ) -> Option<&Rule> {
         let plain = tool.plain.and_then(|index| self.rules.get(index));
         // Sorted by strictness, so the first match is the strictest.
         let conditional = tool
@@ -222,14 +271,7 @@ impl Engine {
             .filter_map(|index| self.rules.get(*index))
             .take_while(|rule| plain.is_none_or(|plain| rule.action > plain.action))
             .find(|rule| rule.holds(arguments, base));
-        let rule = conditional.or(plain);
-        if let Some(read) = read {
-            return self.decide_about_reading(subject, rule, read, caller);
-        }
-        match rule {
-            Some(rule) => Decision::on(Arc::clone(&rule.grounds)),
-            None => self.decide_without_rule(subject, caller),
-        }
+        conditional.or(plain)
     }
 
     /// The reason to deny a call that would read or change Switchboard's own files.

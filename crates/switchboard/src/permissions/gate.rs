@@ -26,6 +26,7 @@ use crate::catalog::text::neutralise;
 use crate::hooks::{HookAnswer, HookDecision, HookInput};
 use crate::json::SharedJson;
 use crate::names::{CallId, CalledTool, ServerName, WireName};
+use crate::profile::Profile;
 
 /// Permits calls by rules, hooks and user consent, and records them.
 pub struct PermissionGate {
@@ -53,9 +54,20 @@ pub struct Wanted<'a> {
     pub previewer: Option<&'a dyn Previewer>,
     /// The calling session, for hooks; `None` for that of the gate.
     pub session: Option<&'a str>,
+    /// The profile of the client that makes the call, which may restrict it.
+    pub profile: Option<&'a Profile>,
 }
 
 impl Wanted<'_> {
+    /// Decides by the rules for all calls, and those for this client.
+    fn decide(&self, engine: &Engine, rules: &ToolRules) -> Decision {
+        let decision = engine.decide_by(rules, &self.subject, self.arguments, self.caller());
+        match self.profile.and_then(Profile::restrictions) {
+            Some(own) => own.restrict(decision, &self.subject, self.arguments),
+            None => decision,
+        }
+    }
+
     /// The kind of caller: a session belongs to a model.
     fn caller(&self) -> Caller {
         if self.session.is_some() {
@@ -149,7 +161,7 @@ impl PermissionGate {
     fn decide<'a>(&'a self, wanted: Wanted<'a>) -> Check<'a, Verdict> {
         let engine = self.engine();
         let rules = engine.rules_of(&wanted.subject);
-        let decision = engine.decide_by(&rules, &wanted.subject, wanted.arguments, wanted.caller());
+        let decision = wanted.decide(&engine, &rules);
         let has_hooks = !rules.before.is_empty();
         match decision.permission {
             Permission::Deny => Check::Now(self.refuse(&wanted, decision.grounds, None)),
@@ -240,8 +252,7 @@ impl PermissionGate {
                     ..wanted
                 };
                 if edited.is_some() {
-                    let (subject, arguments) = (&wanted.subject, considered.arguments);
-                    decision = engine.decide_by(&rules, subject, arguments, wanted.caller());
+                    decision = considered.decide(&engine, &rules);
                     if decision.permission == Permission::Deny {
                         return self.refuse(&considered, decision.grounds, None);
                     }
@@ -328,9 +339,7 @@ impl PermissionGate {
             arguments: changed.as_deref().or(wanted.arguments),
             ..wanted
         };
-        let again = changed
-            .is_some()
-            .then(|| engine.decide_by(rules, &wanted.subject, sent.arguments, wanted.caller()));
+        let again = changed.is_some().then(|| sent.decide(engine, rules));
         let decision = again.as_ref().unwrap_or(decision);
         let grounds = Arc::clone(&decision.grounds);
         let consent = match (decision.permission, said) {
@@ -452,6 +461,7 @@ impl<'a> From<&PendingCall<'a>> for Wanted<'a> {
             tool: Some(call.tool),
             previewer: call.tool.previewer(),
             session: call.session,
+            profile: call.profile,
         }
     }
 }

@@ -43,6 +43,7 @@ mod own_files;
 mod path;
 pub(crate) mod pattern;
 mod policy;
+pub(crate) mod restrictions;
 mod rule;
 mod secrets;
 mod subject;

@@ -131,6 +131,11 @@ pub enum Because {
         /// The grounds for the prompt.
         asked: Arc<Grounds>,
     },
+    /// The profile of the client does not include the tool.
+    Profile {
+        /// The name of the profile.
+        name: String,
+    },
     /// A hook decided.
     Hook {
         /// The file and position of the hook; `None` for a built-in one.
@@ -245,6 +250,7 @@ impl Because {
             Self::Person { .. } => "person",
             Self::NoAnswer => "no-answer",
             Self::Unattended { .. } => "unattended",
+            Self::Profile { .. } => "profile",
             Self::Hook { .. } => "hook",
         }
     }
@@ -304,6 +310,9 @@ impl fmt::Display for Because {
                 "it needs approval, and no prompt is available: {}",
                 asked.because
             ),
+            Self::Profile { name } => {
+                write!(formatter, "the profile \"{name}\" does not include it")
+            }
             Self::Hook {
                 origin: Some(origin),
             } => write!(formatter, "the hook at {origin}"),

@@ -395,6 +395,9 @@ impl Core {
 
 impl Listener for Core {
     fn changed(&self, change: &Change) {
+        if *change == Change::Tools && !self.service.announces_tools() {
+            return;
+        }
         let notifications = {
             let mut state = self.state();
             if state.closed {

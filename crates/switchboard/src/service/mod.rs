@@ -175,6 +175,12 @@ pub trait Service: Send + Sync + 'static {
         refuse(unknown_prompt(&get.name))
     }
 
+    /// Whether a change of the tools concerns the client.
+    #[doc(hidden)]
+    fn announces_tools(&self) -> bool {
+        true
+    }
+
     /// Called before the handshake of a client is answered, which waits for the returned future.
     #[doc(hidden)]
     fn greet(&self, hello: &InitializeRequestParams<'_>) -> Option<BoxFuture<'_, ()>> {

@@ -10,6 +10,7 @@ use crate::cli::ConnectArguments;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::printer::{paint, style};
+use crate::servers::Servers;
 use crate::{journal, report, terminal, time};
 
 /// A change of one client's file.
@@ -43,6 +44,9 @@ pub(super) fn run(arguments: &ConnectArguments, machine: &Machine<'_>) -> Outcom
         printer.note(
             "no MCP clients found; `switchboard clients list` shows where they are looked for",
         );
+    }
+    if let Some(profile) = &arguments.profile {
+        Servers::load_quietly(machine.context).need_profile(profile)?;
     }
     let mut planner = arguments.moves.then(|| MovePlanner::new(machine.context));
     let mut steps = Vec::new();
@@ -139,7 +143,7 @@ fn plan(
         Some(planner) => planner.plan(&found)?,
         None => Vec::new(),
     };
-    let bridge = machine.bridge(record.as_ref(), &found);
+    let bridge = machine.bridge(arguments.profile.as_deref(), record.as_ref(), &found);
     let text = found.text.clone().unwrap_or_default();
     let refused = |error| machine.refused(client, &error);
     let connected = match &found.content.bridge {

@@ -89,7 +89,7 @@ pub(super) fn status(names: &[String], machine: &Machine<'_>) -> Outcome {
             continue;
         };
         let record = machine.record(client.tool)?;
-        let wanted = machine.bridge(record.as_ref(), &found);
+        let wanted = machine.bridge(None, record.as_ref(), &found);
         let differences = differences(&found, &wanted);
         let is_disabled = bridge.entry.enabled == Some(false);
         let (color, word) = match (differences.is_empty(), is_disabled) {

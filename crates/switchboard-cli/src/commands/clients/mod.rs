@@ -113,14 +113,15 @@ impl Machine<'_> {
         })
     }
 
-    /// The bridge that `connect` writes for a client. A profile that it has stays.
-    fn bridge(&self, record: Option<&Record>, found: &Found) -> Bridge {
+    /// The bridge that `connect` writes for a client. A profile that it has stays, unless another one is wanted.
+    fn bridge(&self, wanted: Option<&str>, record: Option<&Record>, found: &Found) -> Bridge {
         let standing = found.content.bridge.as_ref().map(|server| &server.entry);
         let profile = match (record, standing) {
             (Some(record), Some(_)) => record.profile.clone(),
             (None, Some(entry)) => Bridge::profile_of(entry),
             (_, None) => None,
         };
+        let profile = wanted.map(str::to_owned).or(profile);
         let command = |entry: &ServerEntry| entry.command.clone();
         let usable = standing
             .and_then(command)

@@ -1,5 +1,6 @@
 //! `switchboard config check`: prints every diagnostic of every file in full.
 
+use switchboard::internal::permissions::Restrictions;
 use switchboard::permissions::{Engine, Policy};
 use switchboard_config::diagnostic::{Diagnostic, Severity};
 use switchboard_config::resolve::Config;
@@ -49,7 +50,14 @@ pub(crate) fn run(context: &Context) -> Outcome {
 /// The diagnostics of the files, and of rules and hooks that only the permission engine can validate.
 fn findings(config: &Config, context: &Context) -> Vec<Diagnostic> {
     let engine = Engine::new(config, &context.folders(), Policy::agent());
-    let problems = engine.problems().map(|problem| {
+    let folders = context.folders();
+    let restrictions: Vec<Restrictions> = config
+        .profiles
+        .iter()
+        .filter_map(|profile| Restrictions::new(&profile.rules, config, &folders))
+        .collect();
+    let of_profiles = restrictions.iter().flat_map(Restrictions::problems);
+    let problems = engine.problems().chain(of_profiles).map(|problem| {
         Diagnostic::error("unusable-rule", problem.origin.clone(), &problem.message).with_hint(
             "fix it; until then it allows nothing, and asks or denies wherever it might apply",
         )

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use switchboard_config::document::EnterpriseMode;
 use switchboard_config::mask;
-use switchboard_config::policy::{HookEntry, HookEvent, RuleEntry};
+use switchboard_config::policy::{HookEntry, HookEvent, ProfileEntry, RuleEntry, SearchWhen};
 use switchboard_config::resolve::Config;
 use switchboard_config::settings::{Setting, SettingOrigin};
 use switchboard_config::source::Origin;
@@ -98,6 +98,16 @@ pub(crate) fn to_text(config: &Config, context: &Context) -> String {
     for hook in &config.hooks {
         let place = paint(style::QUIET, view::place(&hook.origin, home));
         let _ = writeln!(text, "{}  {place}", hook_text(hook));
+    }
+    heading(&mut text, "profiles", config.profiles.is_empty());
+    for profile in &config.profiles {
+        let place = paint(style::QUIET, view::place(&profile.origin, home));
+        let _ = writeln!(
+            text,
+            "{}{}  {place}",
+            paint(style::NAME, visible(&profile.name)),
+            profile_text(profile)
+        );
     }
     heading(&mut text, "waiting for trust", config.questions.is_empty());
     for question in &config.questions {
@@ -197,6 +207,77 @@ fn hook_text(hook: &HookEntry) -> String {
     text
 }
 
+fn profile_text(profile: &ProfileEntry) -> String {
+    let mut text = String::new();
+    if let Some(fault) = profile.faults.first() {
+        let _ = write!(
+            text,
+            "  {}: {}",
+            paint(style::WARNING, "not usable"),
+            visible(fault)
+        );
+    }
+    let mut list = |name: &str, patterns: &[String]| {
+        let patterns: Vec<_> = patterns.iter().map(|pattern| visible(pattern)).collect();
+        let _ = write!(text, "  {name} {}", patterns.join(", "));
+    };
+    if let Some(servers) = &profile.servers {
+        list("servers", servers);
+    }
+    if let Some(tools) = &profile.tools {
+        list("tools", tools);
+    }
+    if !profile.disabled_tools.is_empty() {
+        list("without", &profile.disabled_tools);
+    }
+    for (tool, name) in &profile.rename {
+        let _ = write!(text, "  {} as {}", visible(tool), visible(name));
+    }
+    for rule in &profile.rules {
+        let _ = write!(text, "  {}", rule_text(rule));
+    }
+    if let Some(search) = profile.search {
+        let _ = write!(text, "  search {}", search.name());
+    }
+    text
+}
+
+fn profile_json(profile: &ProfileEntry) -> Value {
+    let rename = profile.rename.iter();
+    let rename: serde_json::Map<String, Value> = rename
+        .map(|(tool, name)| (tool.clone(), json!(name)))
+        .collect();
+    json!({
+        "name": profile.name,
+        "servers": profile.servers,
+        "tools": profile.tools,
+        "disabled_tools": profile.disabled_tools,
+        "rename": rename,
+        "rules": profile.rules.iter().map(rule_json).collect::<Vec<_>>(),
+        "search": profile.search.map(SearchWhen::name),
+        "search_budget": profile.search_budget,
+        "instructions": profile.instructions,
+        "errors": profile.faults,
+        "source": view::place_json(&profile.origin),
+    })
+}
+
+fn rule_json(rule: &RuleEntry) -> Value {
+    let conditions = rule.arguments.iter().map(|condition| {
+        json!({
+            "argument": condition.argument,
+            "test": condition.test.name(),
+            "value": condition.value,
+        })
+    });
+    json!({
+        "tool": rule.tool,
+        "action": rule.action.name(),
+        "arguments": conditions.collect::<Vec<_>>(),
+        "source": view::place_json(&rule.origin),
+    })
+}
+
 fn event(hook: &HookEntry) -> &'static str {
     match hook.event {
         HookEvent::PreToolUse => "PreToolUse",
@@ -214,21 +295,7 @@ fn to_json(config: &Config, context: &Context) -> Value {
         .servers
         .iter()
         .map(|server| view::server_json(server, &shadows));
-    let rules = config.rules.iter().map(|rule| {
-        let conditions = rule.arguments.iter().map(|condition| {
-            json!({
-                "argument": condition.argument,
-                "test": condition.test.name(),
-                "value": condition.value,
-            })
-        });
-        json!({
-            "tool": rule.tool,
-            "action": rule.action.name(),
-            "arguments": conditions.collect::<Vec<_>>(),
-            "source": view::place_json(&rule.origin),
-        })
-    });
+    let rules = config.rules.iter().map(rule_json);
     let hooks = config.hooks.iter().map(|hook| {
         json!({
             "event": event(hook),
@@ -264,6 +331,7 @@ fn to_json(config: &Config, context: &Context) -> Value {
         "lists": lists.collect::<Vec<_>>(),
         "rules": rules.collect::<Vec<_>>(),
         "hooks": hooks.collect::<Vec<_>>(),
+        "profiles": config.profiles.iter().map(profile_json).collect::<Vec<_>>(),
         "waiting": waiting.collect::<Vec<_>>(),
     })
 }

@@ -1,0 +1,179 @@
+//! What the clients of one endpoint get: everything, or what a profile includes.
+//!
+//! A view filters lists and names through its [`Offers`], and announces only changes of servers that its clients see.
+//! When the configuration changes a profile, its view changes with it, also for clients that are connected.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use switchboard::internal::profile::Profile;
+use switchboard::service::Changes;
+use switchboard::{Event, Host, ListKind, LogSource, ServerName};
+use switchboard_config::files::Folders;
+use switchboard_config::policy::ProfileEntry;
+use switchboard_config::resolve::Config;
+use switchboard_protocol::types::logging::{LoggingLevel, LoggingMessageNotificationParams};
+use switchboard_protocol::types::{IntoOwned as _, Raw};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::task::JoinSet;
+
+use super::offers::Offers;
+
+/// What some clients get.
+pub(super) struct View {
+    pub(super) offers: Offers,
+    pub(super) changes: Changes,
+}
+
+impl View {
+    pub(super) fn new(offers: Offers) -> Self {
+        Self {
+            offers,
+            changes: Changes::default(),
+        }
+    }
+
+    /// Announces that every list may have changed.
+    fn announce_all(&self) {
+        self.changes.tools();
+        self.changes.prompts();
+        self.changes.resources();
+    }
+}
+
+/// The views of all profiles.
+#[derive(Default)]
+pub(super) struct Profiles {
+    views: Mutex<HashMap<String, ProfileView>>,
+    /// Tasks that pass events of the host on; they end with this.
+    following: Mutex<JoinSet<()>>,
+}
+
+struct ProfileView {
+    view: Arc<View>,
+    /// The profile as it is configured; `None` if it was removed or cannot be used.
+    entry: Option<ProfileEntry>,
+}
+
+impl Profiles {
+    /// Announces what changes in the host to the clients of a view.
+    pub(super) fn follow(&self, view: View) -> Arc<View> {
+        let view = Arc::new(view);
+        let mut following = self
+            .following
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        following.spawn(follow(Arc::clone(&view)));
+        view
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        let views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        views.get(name).is_some_and(|view| view.entry.is_some())
+    }
+
+    /// The view of a profile; one without any server if the profile does not exist.
+    pub(super) fn view(&self, host: &Host, name: &str) -> Arc<View> {
+        let views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        match views.get(name) {
+            Some(known) => Arc::clone(&known.view),
+            None => {
+                let nothing = Arc::new(Profile::nothing(name));
+                Arc::new(View::new(Offers::of_profile(host.clone(), nothing)))
+            }
+        }
+    }
+
+    /// Replaces all profiles.
+    pub(super) fn set(&self, host: &Host, config: &Config, folders: &Folders) {
+        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        for (name, known) in views.iter_mut() {
+            if config.profile(name).is_none() {
+                known.replace(None, Profile::nothing(name));
+            }
+        }
+        for entry in &config.profiles {
+            let (usable, profile) = match Profile::new(entry, config, folders) {
+                Ok(profile) => (Some(entry.clone()), profile),
+                Err(reason) => {
+                    tracing::warn!(profile = entry.name, reason, "a profile cannot be used");
+                    (None, Profile::nothing(&entry.name))
+                }
+            };
+            match views.get_mut(&entry.name) {
+                Some(known) => known.replace(usable, profile),
+                None => {
+                    let offers = Offers::of_profile(host.clone(), Arc::new(profile));
+                    let view = self.follow(View::new(offers));
+                    let view = ProfileView {
+                        view,
+                        entry: usable,
+                    };
+                    views.insert(entry.name.clone(), view);
+                }
+            }
+        }
+    }
+}
+
+impl ProfileView {
+    fn replace(&mut self, entry: Option<ProfileEntry>, profile: Profile) {
+        let is_changed = self.entry != entry;
+        self.entry = entry;
+        self.view.offers.set_profile(Arc::new(profile));
+        if is_changed {
+            self.view.announce_all();
+        }
+    }
+}
+
+/// Announces what changes in the host to the clients of a view.
+async fn follow(view: Arc<View>) {
+    let (offers, changes) = (&view.offers, &view.changes);
+    let mut events = offers.host.events();
+    loop {
+        let event = match events.recv().await {
+            Ok(event) => event,
+            Err(RecvError::Lagged(_)) => {
+                // Something may have been missed.
+                view.announce_all();
+                continue;
+            }
+            Err(RecvError::Closed) => return,
+        };
+        let is_meant = |server: &ServerName| offers.has_server(server);
+        match event {
+            Event::CatalogChanged { server, list } if is_meant(&server) => match list {
+                ListKind::Tools => changes.tools(),
+                ListKind::Prompts => changes.prompts(),
+                ListKind::Resources | ListKind::Templates => changes.resources(),
+            },
+            Event::StateChanged { server, .. } | Event::Removed { server } if is_meant(&server) => {
+                view.announce_all();
+            }
+            Event::ResourceUpdated { server, uri } if is_meant(&server) => {
+                changes.resource(&offers.exposed_uri(&server, &uri).await);
+            }
+            Event::Log { server, line } if is_meant(&server) => {
+                let LogSource::Message { level, logger } = line.source else {
+                    continue;
+                };
+                let logger = match (&offers.transparent, logger) {
+                    (Some(_), logger) => logger,
+                    (None, Some(logger)) => Some(format!("{server}/{logger}")),
+                    (None, None) => Some(server.to_string()),
+                };
+                let level = LoggingLevel::from(std::borrow::Cow::from(level.as_str())).into_owned();
+                let data = Raw::parse(&line.text).ok().map(Raw::into_owned);
+                let data = data.filter(|data| data.get().starts_with(['{', '[']));
+                let data = data.or_else(|| Raw::from_serialize(&line.text).ok());
+                if let Some(data) = data {
+                    let mut message = LoggingMessageNotificationParams::new(level, data);
+                    message.logger = logger.map(Into::into);
+                    changes.log(&message);
+                }
+            }
+            _ => {}
+        }
+    }
+}

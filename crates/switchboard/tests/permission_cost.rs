@@ -107,6 +107,7 @@ fn an_allowed_call_allocates_nothing() {
         tool: None,
         previewer: None,
         session: None,
+        profile: None,
     };
     let passes = || matches!(gate.permit(wanted), Check::Now(Verdict::Pass(_)));
     // The first call of a tool caches its rules, and regular expressions allocate their caches.

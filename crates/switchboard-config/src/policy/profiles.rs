@@ -263,8 +263,8 @@ pub(crate) fn idle_patterns(
     };
     let mut found = Vec::new();
     for pattern in profile.servers.iter().flatten() {
-        let matcher = glob(pattern);
-        let matches = |server: &&str| matcher.as_ref().is_some_and(|glob| glob.is_match(server));
+        let compiled = glob(pattern);
+        let matches = |server: &&str| compiled.as_ref().is_some_and(|glob| glob.is_match(server));
         if !servers.iter().any(matches) {
             found.push((
                 format!("\"{pattern}\" in `profiles.{name}.servers` matches no server"),

@@ -75,13 +75,11 @@ impl Profiles {
     /// The view of a profile; one without any server if the profile does not exist.
     pub(super) fn view(&self, host: &Host, name: &str) -> Arc<View> {
         let views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
-        match views.get(name) {
-            Some(known) => Arc::clone(&known.view),
-            None => {
-                let nothing = Arc::new(Profile::nothing(name));
-                Arc::new(View::new(Offers::of_profile(host.clone(), nothing)))
-            }
+        if let Some(known) = views.get(name) {
+            return Arc::clone(&known.view);
         }
+        let nothing = Arc::new(Profile::nothing(name));
+        Arc::new(View::new(Offers::of_profile(host.clone(), nothing)))
     }
 
     /// Replaces all profiles.
@@ -100,18 +98,16 @@ impl Profiles {
                     (None, Profile::nothing(&entry.name))
                 }
             };
-            match views.get_mut(&entry.name) {
-                Some(known) => known.replace(usable, profile),
-                None => {
-                    let offers = Offers::of_profile(host.clone(), Arc::new(profile));
-                    let view = self.follow(View::new(offers));
-                    let view = ProfileView {
-                        view,
-                        entry: usable,
-                    };
-                    views.insert(entry.name.clone(), view);
-                }
+            if let Some(known) = views.get_mut(&entry.name) {
+                known.replace(usable, profile);
+                continue;
             }
+            let offers = Offers::of_profile(host.clone(), Arc::new(profile));
+            let view = ProfileView {
+                view: self.follow(View::new(offers)),
+                entry: usable,
+            };
+            views.insert(entry.name.clone(), view);
         }
     }
 }

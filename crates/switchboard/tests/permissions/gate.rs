@@ -327,6 +327,7 @@ fn offers(tool: &str, arguments: &str) -> Vec<(&'static str, String, Option<NewC
         tool: None,
         previewer: None,
         session: None,
+        profile: None,
     };
     let verdict = futures_util::future::FutureExt::now_or_never(gate.permit(wanted).answer());
     assert!(matches!(verdict, Some(Verdict::Deny { .. })), "{verdict:?}");
@@ -486,6 +487,7 @@ fn a_second_question_waits_until_the_first_is_answered() {
         tool: None,
         previewer: None,
         session: None,
+        profile: None,
     };
     let mut first = Box::pin(gate.permit(wanted("Bash")).answer());
     let mut second = Box::pin(gate.permit(wanted("Write")).answer());
@@ -807,6 +809,7 @@ async fn a_call_that_cannot_be_recorded_is_refused_if_the_log_is_required() {
             tool: None,
             previewer: None,
             session: None,
+            profile: None,
         };
         let verdict = gate.permit(wanted).answer().await;
         match verdict {

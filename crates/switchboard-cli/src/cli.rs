@@ -1,6 +1,8 @@
 //! Command-line grammar: commands, flags and their help texts. `commands` implements them.
 
 mod clients;
+mod listen;
+mod tokens;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +13,8 @@ use clap_complete::Shell;
 use crate::examples;
 
 pub(crate) use clients::{ClientsCommand, ConnectArguments, DisconnectArguments};
+pub(crate) use listen::ListenArguments;
+pub(crate) use tokens::{CreateTokenArguments, TokensCommand};
 
 /// The MCP layer between agents and the outside world.
 #[derive(Debug, Parser)]
@@ -135,6 +139,9 @@ pub(crate) enum Command {
     /// Use Switchboard in Claude Code, Cursor and other MCP clients
     #[command(subcommand)]
     Clients(ClientsCommand),
+    /// Create and revoke the tokens of clients that use the gateway over HTTP
+    #[command(subcommand)]
+    Tokens(TokensCommand),
     /// Print a completion script
     Completions {
         /// Shell to generate the script for
@@ -422,6 +429,9 @@ pub(crate) struct AuditArguments {
     /// Only tools matching this glob
     #[arg(long, value_name = "GLOB")]
     pub(crate) tool: Option<String>,
+    /// Only calls made for this client, such as token:ci
+    #[arg(long, value_name = "CLIENT")]
+    pub(crate) client: Option<String>,
     /// Only calls with this decision
     #[arg(long, value_enum)]
     pub(crate) decision: Option<Decided>,
@@ -582,22 +592,6 @@ pub(crate) struct ChatArguments {
     /// Delete a session
     #[arg(long, value_name = "ID", conflicts_with_all = ["prompt", "resume", "latest"])]
     pub(crate) delete: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ListenArguments {
-    /// Serve over standard input and output (the default)
-    #[arg(long, conflicts_with = "http")]
-    pub(crate) stdio: bool,
-    /// Listen for HTTP on this port, address and port, or unix:PATH
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) http: Option<String>,
-    /// Accept connections from other machines
-    #[arg(long, requires = "http")]
-    pub(crate) allow_remote: bool,
-    /// File with the token that clients must send; created if missing
-    #[arg(long, value_name = "FILE", requires = "http")]
-    pub(crate) token_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -14,6 +14,8 @@ use crate::error::Failure;
 use crate::printer::Colors;
 
 const LOG: &str = "SWITCHBOARD_LOG";
+const HTTP: &str = "SWITCHBOARD_HTTP";
+const TOKEN_FILE: &str = "SWITCHBOARD_TOKEN_FILE";
 
 /// Everything read from the environment.
 #[derive(Debug, Clone)]
@@ -88,6 +90,12 @@ pub(crate) fn time_zone() -> TimeZone {
 /// The value of `SWITCHBOARD_LOG`; `None` if unset or empty.
 pub(crate) fn log() -> Option<OsString> {
     variable(LOG)
+}
+
+/// The address and the token files of `switchboard gateway`, unless flags set them.
+pub(crate) fn listening() -> (Option<String>, Option<String>) {
+    let text = |name| variable(name)?.into_string().ok();
+    (text(HTTP), text(TOKEN_FILE))
 }
 
 /// The user's editor, from `VISUAL` or `EDITOR`, as a command line.

@@ -157,6 +157,15 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["clients disconnect cursor", "clients disconnect"],
     ),
     ("clients status", &["clients status"]),
+    (
+        "tokens create",
+        &[
+            "tokens create laptop",
+            "tokens create ci --profile work --expires 30d",
+        ],
+    ),
+    ("tokens list", &["tokens list", "tokens list --json"]),
+    ("tokens revoke", &["tokens revoke ci"]),
     ("completions", &["completions bash", "completions zsh"]),
     (
         "help",

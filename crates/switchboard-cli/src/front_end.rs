@@ -10,8 +10,11 @@ use std::sync::Arc;
 
 use switchboard_config::text::visible;
 use switchboard_server::Handler;
-use switchboard_server::http::{Access, Address, HttpOptions, HttpServer, Token};
+use switchboard_server::http::{
+    Access, Address, HttpOptions, HttpServer, NamedTokens, Token, TokenName, TokenSources,
+};
 use switchboard_server::stdio::{StdioOptions, serve};
+use switchboard_store::SqliteStore;
 use tokio::io::{AsyncRead, AsyncWriteExt as _};
 use tokio::runtime::Handle;
 
@@ -20,7 +23,7 @@ use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::interrupt::Interrupts;
-use crate::view;
+use crate::{session, view};
 
 /// Buffer size for standard input, in bytes.
 const CHUNK: usize = 64 * 1024;
@@ -86,40 +89,75 @@ pub(crate) async fn over_http(
     }
 }
 
+/// Where the tokens of a command are.
+pub(crate) struct TokenPlace {
+    /// Name of the file in the state folder with the token `default`, unless other files are given.
+    pub(crate) file: &'static str,
+    /// Whether the tokens of `switchboard tokens` are accepted, too.
+    pub(crate) has_named: bool,
+}
+
 /// Builds the address and access options. Prints where the token is.
-///
-/// `token_file` is the name of the token's file in the state folder, unless another file is given.
 pub(crate) fn http_options(
     arguments: &ListenArguments,
-    token_file: &str,
+    tokens: &TokenPlace,
     context: &Context,
 ) -> Result<Option<HttpOptions>, Failure> {
     let Some(text) = arguments.http.as_deref() else {
-        return Ok(None);
+        return match arguments.http_flag() {
+            Some(flag) => Err(Failure::usage(format!("{flag} needs --http"))),
+            None => Ok(None),
+        };
     };
     let address = address(text).ok_or_else(|| {
         Failure::usage(format!("\"{}\" is not a valid address", visible(text)))
             .hint("use for example 8765, 127.0.0.1:8765 or unix:/run/user/1000/agent.sock")
     })?;
-    let file = match &arguments.token_file {
-        Some(file) => context.project.join(file),
-        None => context.environment.state.join(token_file),
-    };
-    let token = Token::load_or_create(&file).map_err(|error| {
-        let failure = Failure::failed(error.to_string());
-        match error.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
-    })?;
-    let shown = view::path(&file, &context.environment.home);
-    context.printer.note(format!(
-        "clients send the token in {shown}: Authorization: Bearer $(cat {shown})"
-    ));
-    let mut options = HttpOptions::new(Access::Token(token));
+    let mut sources = TokenSources::default();
+    for (name, file) in token_files(arguments, tokens, context) {
+        Token::load_or_create(&file).map_err(|error| {
+            let failure = Failure::failed(error.to_string());
+            match error.hint() {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            }
+        })?;
+        let shown = view::path(&file, &context.environment.home);
+        context.printer.note(format!(
+            "clients send the token in {shown}: Authorization: Bearer $(cat {shown})"
+        ));
+        sources.files.push((name, file));
+    }
+    if tokens.has_named {
+        let store = SqliteStore::new(session::store_file(context));
+        sources.named = Some(NamedTokens::new(Arc::new(store)));
+    }
+    let mut options = HttpOptions::new(Access::Tokens(sources));
     options.address = address;
     options.allow_remote = arguments.allow_remote;
+    options.allowed_hosts.clone_from(&arguments.allow_host);
+    options.allowed_origins.clone_from(&arguments.allow_origin);
+    options.cors = !arguments.allow_origin.is_empty();
     Ok(Some(options))
+}
+
+/// The token files, with the names of their tokens.
+fn token_files(
+    arguments: &ListenArguments,
+    tokens: &TokenPlace,
+    context: &Context,
+) -> Vec<(TokenName, PathBuf)> {
+    if arguments.token_file.is_empty() {
+        let file = context.environment.state.join(tokens.file);
+        return vec![(TokenName::default_token(), file)];
+    }
+    let files = arguments.token_file.iter().map(|text| {
+        let named = text.split_once('=');
+        let named = named.and_then(|(name, file)| Some((TokenName::new(name)?, file)));
+        let (name, file) = named.unwrap_or_else(|| (TokenName::default_token(), text));
+        (name, context.project.join(file))
+    });
+    files.collect()
 }
 
 /// Parses a loopback port, an address and port, or `unix:PATH`.

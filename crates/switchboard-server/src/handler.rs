@@ -35,15 +35,16 @@ pub trait Handler: Send + Sync + 'static {
         false
     }
 
-    /// Resumes a session that another process opened, for example after a restart, and returns its negotiated revision.
+    /// Resumes the session of a client ([`ClientKind::Session`]) that another process opened, for example after a
+    /// restart, and returns its negotiated revision. Sessions of another principal or profile must not be resumed.
     ///
     /// With `None`, the client gets 404 and must start a new session, as the specification requires.
     fn resume(
         &self,
-        session: &SessionKey,
+        client: &Client,
         sink: Arc<dyn Sink>,
     ) -> Option<(Box<dyn Exchange>, Revision)> {
-        let _ = (session, sink);
+        let _ = (client, sink);
         None
     }
 

@@ -70,6 +70,7 @@ fn permissions(criterion: &mut Criterion) {
         previewer: None,
         session: None,
         profile: None,
+        client: None,
     };
     for (name, text) in [
         ("permissions/no_rules", String::new()),

@@ -108,6 +108,7 @@ fn an_allowed_call_allocates_nothing() {
         previewer: None,
         session: None,
         profile: None,
+        client: None,
     };
     let passes = || matches!(gate.permit(wanted), Check::Now(Verdict::Pass(_)));
     // The first call of a tool caches its rules, and regular expressions allocate their caches.

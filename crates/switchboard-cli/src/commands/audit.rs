@@ -32,6 +32,7 @@ pub(crate) fn run(arguments: &AuditArguments, context: &Context) -> Outcome {
         since,
         server: arguments.server.clone(),
         tool: tool.transpose()?,
+        client: arguments.client.clone(),
         decision: arguments.decision.map(|decision| decision.to_string()),
         limit: arguments.limit,
     };
@@ -55,10 +56,11 @@ pub(crate) fn run(arguments: &AuditArguments, context: &Context) -> Outcome {
     }
     let mut table = Table::new(&[
         Column::new("TIME"),
-        Column::new("BY").dropped(2),
+        Column::new("BY").dropped(3),
+        Column::new("CLIENT").dropped(2),
         Column::key("WHAT"),
         Column::new("DECISION"),
-        Column::text("OUTCOME").dropped(3),
+        Column::text("OUTCOME").dropped(4),
         Column::path("BECAUSE").dropped(1),
     ]);
     for each in &found {
@@ -71,6 +73,7 @@ pub(crate) fn run(arguments: &AuditArguments, context: &Context) -> Outcome {
         table.row([
             (style::QUIET, &time::shown(each.at)),
             (style::QUIET, &line.by),
+            (style::QUIET, &line.client),
             (style::NAME, &line.what),
             (decision, &line.decision),
             (anstyle::Style::new(), &line.outcome),
@@ -90,6 +93,8 @@ pub(crate) fn run(arguments: &AuditArguments, context: &Context) -> Outcome {
 /// An entry as a table row.
 struct Line {
     by: String,
+    /// The client for which a call was made; empty if there is none.
+    client: String,
     what: String,
     decision: String,
     outcome: String,
@@ -133,6 +138,7 @@ impl Line {
         };
         Self {
             by: text("by"),
+            client: text("client"),
             what,
             decision: text("decision"),
             outcome,

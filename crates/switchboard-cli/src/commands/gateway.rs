@@ -11,7 +11,7 @@ use crate::commands::serve::report_failures;
 use crate::context::Context;
 use crate::current::Current;
 use crate::error::Outcome;
-use crate::front_end;
+use crate::front_end::{self, TokenPlace};
 use crate::servers::Servers;
 use crate::session::{self, ClientPrompts, SessionMode};
 
@@ -36,12 +36,15 @@ this is an MCP server for other programs: it waits for their messages on standar
 
 /// The front end recorded in the audit log.
 const FRONT_END: &str = "gateway";
-/// Name of the token file in the state folder.
-const TOKEN_FILE: &str = "gateway-token";
+/// The tokens of the gateway.
+pub(crate) const TOKENS: TokenPlace = TokenPlace {
+    file: "gateway-token",
+    has_named: true,
+};
 
 pub(crate) fn run(arguments: &GatewayArguments, context: &Context) -> Outcome {
     own_program::check_depth(&context.environment.all)?;
-    let listen = front_end::http_options(&arguments.listen, TOKEN_FILE, context)?;
+    let listen = front_end::http_options(&arguments.listen, &TOKENS, context)?;
     let servers = Servers::load(context, arguments.transparent.as_deref())?;
     if let Some(name) = &arguments.profile {
         servers.need_profile(name)?;

@@ -23,6 +23,7 @@ pub(crate) mod resources;
 pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod status;
+pub(crate) mod tokens;
 mod tool;
 pub(crate) mod tools;
 pub(crate) mod trust;
@@ -113,9 +114,13 @@ pub(crate) fn connect_help() -> &'static str {
     return "This system has no daemon; use `switchboard gateway`.";
 }
 
-fn dispatch(cli: Cli) -> Outcome {
+fn dispatch(mut cli: Cli) -> Outcome {
     if cli.global.json {
         printer::want_json();
+    }
+    if let Command::Gateway(arguments) = &mut cli.command {
+        let (http, token_files) = environment::listening();
+        arguments.listen.or(http, token_files.as_deref());
     }
     let listen = match &cli.command {
         Command::Serve(arguments) => Some(&arguments.listen),
@@ -164,6 +169,7 @@ fn dispatch(cli: Cli) -> Outcome {
         )
         .hint("use `switchboard gateway` instead")),
         Command::Clients(command) => clients::run(&command, &with(cli.global)?),
+        Command::Tokens(command) => tokens::run(&command, &with(cli.global)?),
         Command::Completions { shell } => completions::run(shell, &context::printer(&cli.global)),
         Command::Help(arguments) => help::run(&arguments, &context::printer(&cli.global)),
         Command::Version => version::run(&context::printer(&cli.global)),

@@ -20,7 +20,7 @@ use crate::cli::ServeArguments;
 use crate::context::Context;
 use crate::current::Current;
 use crate::error::Outcome;
-use crate::front_end;
+use crate::front_end::{self, TokenPlace};
 use crate::servers::Servers;
 use crate::session::{self, ClientPrompts, CommandHost, SessionMode};
 
@@ -43,11 +43,15 @@ this is an MCP server for other programs: it waits for their messages on standar
 
 /// The front end recorded in the audit log.
 const FRONT_END: &str = "serve";
-/// Name of the token file in the state folder.
-const TOKEN_FILE: &str = "serve-token";
+/// The tokens of the agent.
+const TOKENS: TokenPlace = TokenPlace {
+    file: "serve-token",
+    has_named: false,
+};
+
 pub(crate) fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     own_program::check_depth(&context.environment.all)?;
-    let listen = front_end::http_options(&arguments.listen, TOKEN_FILE, context)?;
+    let listen = front_end::http_options(&arguments.listen, &TOKENS, context)?;
     let servers = Servers::load(context, None)?;
     let questions = ClientQuestions::new().about(&context.project);
     let mode = SessionMode {

@@ -12,6 +12,7 @@ use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep};
 
 use crate::cli::{ListenArguments, UpArguments};
+use crate::commands::gateway::TOKENS;
 use crate::context::Context;
 use crate::daemon::{DaemonFiles, Views};
 use crate::error::{Failure, Outcome};
@@ -21,8 +22,6 @@ use crate::{front_end, session, view};
 
 /// Address for clients over HTTP, unless another one is given.
 const HTTP: &str = "7348";
-/// Name of the token file in the state folder.
-const TOKEN_FILE: &str = "gateway-token";
 /// How long a daemon may take to end.
 const END_DEADLINE: Duration = Duration::from_secs(15);
 /// Interval between two looks at a daemon that is starting or ending.
@@ -54,12 +53,10 @@ async fn serve(
     mut interrupts: Interrupts,
 ) -> Outcome {
     let listen = ListenArguments {
-        stdio: false,
         http: Some(arguments.http.clone().unwrap_or_else(|| HTTP.to_owned())),
-        allow_remote: false,
-        token_file: None,
+        ..ListenArguments::default()
     };
-    let http = front_end::http_options(&listen, TOKEN_FILE, context)?;
+    let http = front_end::http_options(&listen, &TOKENS, context)?;
     let work = async |views: Views| -> Outcome {
         let first = views
             .open(context.cwd.clone())

@@ -69,6 +69,8 @@ mod support;
 mod tables;
 #[cfg(target_os = "linux")]
 mod terminal;
+#[cfg(target_os = "linux")]
+mod tokens;
 mod tools_of_others;
 mod trust;
 mod untrusted;

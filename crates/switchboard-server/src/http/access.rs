@@ -15,17 +15,29 @@ use hyper::{Method, StatusCode};
 use url::{Host, Url};
 
 use super::answer::{self, BoxedResponse};
+use super::credentials::{Credentials, TokenProblem};
+use super::grant::Grant;
+use super::named_tokens::DEFAULT_TOKEN;
 use super::options::{Access, HttpOptions};
+use super::token::Token;
 use crate::handler::Principal;
 
 #[derive(Debug)]
 pub(super) struct AccessControl {
-    access: Access,
+    clients: Clients,
     /// Host names served; `None` for a unix-domain socket, which has none.
     hosts: Option<Hosts>,
     /// Allowed origins besides loopback, as serialized by [`Url`].
     origins: Vec<String>,
     cors: bool,
+}
+
+/// Which clients have access.
+#[derive(Debug)]
+enum Clients {
+    Anyone(Grant),
+    Holders(Token, Grant),
+    Tokens(Credentials),
 }
 
 #[derive(Debug)]
@@ -43,7 +55,14 @@ impl AccessControl {
         let named = named.filter_map(|host| split_port(host)).collect();
         let origins = options.allowed_origins.iter();
         Self {
-            access: options.access.clone(),
+            clients: match &options.access {
+                Access::Anybody => Clients::Anyone(Grant::new(Principal::Anyone)),
+                Access::Token(token) => {
+                    let grant = Grant::new(Principal::Token(DEFAULT_TOKEN.into()));
+                    Clients::Holders(token.clone(), grant)
+                }
+                Access::Tokens(sources) => Clients::Tokens(Credentials::new(sources)),
+            },
             hosts: own.map(|own| Hosts { own, named }),
             origins: origins
                 .map(|origin| match Url::parse(origin) {
@@ -55,15 +74,27 @@ impl AccessControl {
         }
     }
 
-    /// Rejects requests without access, and answers CORS preflight requests.
-    pub(super) fn check(&self, request: &Parts) -> Result<(), BoxedResponse> {
+    /// Identifies the client of a request. Rejects requests without access, and answers CORS preflight requests.
+    pub(super) async fn check(&self, request: &Parts) -> Result<Grant, BoxedResponse> {
         self.check_host(request)?;
         let origin = self.check_origin(&request.headers)?;
         if self.cors && origin.is_some() && is_preflight(request) {
             // Preflight requests carry no token.
             return Err(preflight());
         }
-        self.check_token(&request.headers)
+        self.check_token(&request.headers).await
+    }
+
+    /// Ends the leases of tokens that are no longer valid. To be called about every second.
+    pub(super) async fn refresh(&self) {
+        if let Clients::Tokens(credentials) = &self.clients {
+            credentials.refresh().await;
+        }
+    }
+
+    /// Whether access can end while the server runs, so that [`refresh`](Self::refresh) must be called.
+    pub(super) fn can_end(&self) -> bool {
+        matches!(self.clients, Clients::Tokens(_))
     }
 
     /// Adds the CORS headers that let a page of an allowed origin read the answer.
@@ -141,26 +172,32 @@ impl AccessControl {
         (is_web && is_loopback) || self.origins.contains(&canonical)
     }
 
-    /// Who clients with access are.
-    pub(super) fn principal(&self) -> Principal {
-        match &self.access {
-            Access::Anybody => Principal::Anyone,
-            Access::Token(_) => Principal::Token("default".into()),
+    async fn check_token(&self, headers: &HeaderMap) -> Result<Grant, BoxedResponse> {
+        if let Clients::Anyone(grant) = &self.clients {
+            return Ok(grant.clone());
         }
-    }
-
-    fn check_token(&self, headers: &HeaderMap) -> Result<(), BoxedResponse> {
-        let token = match &self.access {
-            Access::Anybody => return Ok(()),
-            Access::Token(token) => token,
-        };
         let mut presented = headers.get_all(AUTHORIZATION).iter();
         let (Some(header), None) = (presented.next(), presented.next()) else {
             return Err(answer::unauthorized(false));
         };
-        match bearer(header.as_bytes()) {
-            Some(presented) if token.is(presented) => Ok(()),
-            presented => Err(answer::unauthorized(presented.is_some())),
+        let Some(presented) = bearer(header.as_bytes()) else {
+            return Err(answer::unauthorized(false));
+        };
+        match &self.clients {
+            Clients::Anyone(grant) => Ok(grant.clone()),
+            Clients::Holders(token, grant) if token.is(presented) => Ok(grant.clone()),
+            Clients::Holders(..) => Err(answer::unauthorized(true)),
+            Clients::Tokens(credentials) => {
+                let checked = credentials.check(presented).await;
+                checked.map_err(|problem| match problem {
+                    TokenProblem::Unknown => answer::unauthorized(true),
+                    TokenProblem::Expired => answer::expired(),
+                    TokenProblem::Unchecked(error) => {
+                        tracing::warn!(%error, "cannot read the tokens; refusing a request");
+                        answer::unavailable("the token cannot be checked; try again later")
+                    }
+                })
+            }
         }
     }
 }
@@ -252,8 +289,9 @@ fn preflight() -> BoxedResponse {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
-    use crate::http::Token;
 
     /// Asserts the status with which a request with these headers is rejected; `None` if it passes.
     fn check(options: &HttpOptions, own: &str, headers: &[(&str, &str)], expected: Option<u16>) {
@@ -263,7 +301,8 @@ mod tests {
         }
         let (parts, ()) = request.body(()).unwrap().into_parts();
         let access = AccessControl::new(options, Some(own.parse().unwrap()));
-        let refused = access.check(&parts).err();
+        let checked = access.check(&parts).now_or_never().unwrap();
+        let refused = checked.err();
         let status = refused.map(|answer| answer.status().as_u16());
         assert_eq!(status, expected, "{own} {headers:?}");
     }
@@ -370,7 +409,8 @@ mod tests {
         ] {
             let request = hyper::Request::get(uri).header("host", "localhost");
             let (parts, ()) = request.body(()).unwrap().into_parts();
-            let refused = access.check(&parts).err().map(|answer| answer.status());
+            let checked = access.check(&parts).now_or_never().unwrap();
+            let refused = checked.err().map(|answer| answer.status());
             assert_eq!(refused, expected, "{uri}");
         }
     }

@@ -103,17 +103,27 @@ pub(super) fn refuse(
 
 /// 401 with a challenge; `has_shown_another` if the request carried a wrong token.
 pub(super) fn unauthorized(has_shown_another: bool) -> BoxedResponse {
-    let (why, challenge) = if has_shown_another {
-        (
+    if has_shown_another {
+        return challenge(
             "invalid bearer token",
             "Bearer realm=\"switchboard\", error=\"invalid_token\"",
-        )
-    } else {
-        (
-            "missing bearer token: send Authorization: Bearer TOKEN",
-            "Bearer realm=\"switchboard\"",
-        )
-    };
+        );
+    }
+    challenge(
+        "missing bearer token: send Authorization: Bearer TOKEN",
+        "Bearer realm=\"switchboard\"",
+    )
+}
+
+/// 401 for a token that was valid before.
+pub(super) fn expired() -> BoxedResponse {
+    challenge(
+        "the token has expired",
+        "Bearer realm=\"switchboard\", error=\"invalid_token\", error_description=\"the token has expired\"",
+    )
+}
+
+fn challenge(why: &'static str, challenge: &'static str) -> BoxedResponse {
     let mut answer = refuse(StatusCode::UNAUTHORIZED, why);
     answer
         .headers_mut()

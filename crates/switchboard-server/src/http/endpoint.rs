@@ -1,4 +1,4 @@
-//! The Streamable HTTP endpoint: routes each request and builds its response, in either era.
+//! The Streamable HTTP endpoint: serves POST, GET and DELETE, in either era.
 //!
 //! A request with a version in its `_meta` is stateless; a handshake opens a session; everything else belongs to a
 //! session. The content of requests is left to the handler.
@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use hyper::StatusCode;
 use hyper::body::Incoming as RequestBody;
-use hyper::header::{HeaderMap, HeaderValue, ORIGIN};
+use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::{Method as Verb, Request, StatusCode};
 use switchboard::internal::service::{Answered, ClientFrame, ClientMessage, ClientRequest};
 use switchboard_protocol::headers::{self, ReceivedHeaders};
 use switchboard_protocol::meta::DeclaredMeta;
@@ -20,9 +20,9 @@ use switchboard_protocol::{
 use tokio::time::timeout;
 
 use super::access::AccessControl;
-use super::admission::Place;
 use super::answer::{self, BoxedResponse, Refused};
 use super::body::{self, EventOptions, Events, Unread};
+use super::grant::Grant;
 use super::head::{
     accepts, check_post, event_id, received, session_id, speaks_stateful, speaks_stateless,
 };
@@ -30,14 +30,14 @@ use super::options::HttpOptions;
 use super::sessions::{ClientSession, STANDALONE, Sessions};
 use super::stop::Stop;
 use super::stream::{EventStream, First};
-use crate::handler::{Client, ClientKind, Exchange, Handler};
+use crate::handler::{ClientKind, Exchange, Handler};
 
 pub(super) struct Endpoint {
-    handler: Arc<dyn Handler>,
-    options: HttpOptions,
-    access: AccessControl,
+    pub(super) handler: Arc<dyn Handler>,
+    pub(super) options: HttpOptions,
+    pub(super) access: AccessControl,
     pub(super) sessions: Sessions,
-    stop: Stop,
+    pub(super) stop: Stop,
 }
 
 impl Endpoint {
@@ -56,63 +56,9 @@ impl Endpoint {
         }
     }
 
-    /// Answers a request on the connection that holds `place`.
-    pub(super) async fn respond(
+    pub(super) async fn post(
         &self,
-        request: Request<RequestBody>,
-        place: &Place,
-    ) -> BoxedResponse {
-        let (head, mut body) = request.into_parts();
-        let (mut answer, origin) = match self.access.check(&head) {
-            Ok(()) if !place.admit().await => {
-                let why = "the server has too many connections; try again later";
-                (answer::closing(answer::unavailable(why)), true)
-            }
-            Ok(()) => {
-                let answered = self.route(&head, &mut body).await;
-                (answered.unwrap_or_else(|refused| refused), true)
-            }
-            Err(refused) => {
-                let was_let_in = refused.status() != StatusCode::FORBIDDEN
-                    && refused.status() != StatusCode::MISDIRECTED_REQUEST;
-                // Closed so that a client without a valid token cannot make further attempts on this connection.
-                let is_refused = refused.status().is_client_error();
-                let refused = if is_refused {
-                    answer::closing(refused)
-                } else {
-                    refused
-                };
-                (refused, was_let_in)
-            }
-        };
-        let origin = head.headers.get(ORIGIN).filter(|_| origin);
-        self.access.share(origin, &mut answer);
-        answer
-    }
-
-    /// Refusals are returned as errors only to shorten the code.
-    async fn route(
-        &self,
-        head: &Parts,
-        body: &mut RequestBody,
-    ) -> Result<BoxedResponse, BoxedResponse> {
-        if head.uri.path() != self.options.path {
-            let why = format!("not found; the endpoint is {}", self.options.path);
-            return Err(answer::refuse(StatusCode::NOT_FOUND, why));
-        }
-        match head.method {
-            Verb::POST => self.post(head, body).await,
-            Verb::GET => self.listen(&head.headers),
-            Verb::DELETE => self.end_session(&head.headers),
-            _ => Err(answer::not_allowed(
-                "POST, GET, DELETE",
-                "the endpoint accepts POST, GET and DELETE",
-            )),
-        }
-    }
-
-    async fn post(
-        &self,
+        grant: &Grant,
         head: &Parts,
         body: &mut RequestBody,
     ) -> Result<BoxedResponse, BoxedResponse> {
@@ -136,9 +82,9 @@ impl Endpoint {
             Some(Ok(ClientMessage::Request(request))) => {
                 let id = request.id.clone();
                 let route = self
-                    .classify(&received, request)
+                    .classify(grant, &received, request)
                     .map_err(|refused| refused.about(&id))?;
-                self.request(frame, &received, route)
+                self.request(grant, frame, &received, route)
                     .await
                     .map_err(|refused| refused.about(&id))
             }
@@ -147,14 +93,15 @@ impl Endpoint {
                 // use.
                 Ok(answer::empty(StatusCode::ACCEPTED))
             }
-            Some(Ok(_)) => self.one_way(frame, &received),
-            None => self.batch(frame, &received).await,
+            Some(Ok(_)) => self.one_way(grant, frame, &received),
+            None => self.batch(grant, frame, &received).await,
         }
     }
 
     /// Finds the session of a single request, if any, and how the request opens.
     fn classify(
         &self,
+        grant: &Grant,
         received: &ReceivedHeaders<'_>,
         request: &ClientRequest,
     ) -> Result<Route, Refused> {
@@ -165,7 +112,7 @@ impl Endpoint {
             .and_then(|version| version.parse::<Revision>().ok())
             .is_some_and(|revision| revision.era() == Era::Stateless);
         // A stateless request is served even if it names an unknown session.
-        let session = match self.named_session(received) {
+        let session = match self.named_session(grant, received) {
             Err(_) if declares_stateless => None,
             session => session?,
         };
@@ -192,6 +139,7 @@ impl Endpoint {
 
     async fn request(
         &self,
+        grant: &Grant,
         frame: ClientFrame,
         received: &ReceivedHeaders<'_>,
         route: Route,
@@ -199,10 +147,15 @@ impl Endpoint {
         let Route { opened, session } = route;
         let frame = frame.opened(opened);
         match (opened, session) {
-            (Opened::Handshake(_), _) => self.handshake(frame).await.map_err(Refused::Whole),
-            (Opened::Stateful(_), Some(session)) => Ok(self.within_session(&session, frame).await),
+            (Opened::Handshake(_), _) => {
+                let answered = self.handshake(grant, frame).await;
+                answered.map_err(Refused::Whole)
+            }
+            (Opened::Stateful(_), Some(session)) => {
+                Ok(self.within_session(grant, &session, frame).await)
+            }
             (Opened::Stateful(_) | Opened::Stateless(_), _) => {
-                self.by_itself(frame, received).await
+                self.by_itself(grant, frame, received).await
             }
         }
     }
@@ -210,11 +163,12 @@ impl Endpoint {
     /// Serves a stateless request: its exchange ends with the answer or with the connection.
     async fn by_itself(
         &self,
+        grant: &Grant,
         frame: ClientFrame,
         received: &ReceivedHeaders<'_>,
     ) -> Result<BoxedResponse, Refused> {
         // Stateless requests receive nothing besides their answer.
-        let client = Client::new(ClientKind::Request, self.access.principal());
+        let client = grant.client(ClientKind::Request);
         let exchange = self.handler.open(&client, Arc::new(|_: Bytes| {}));
         if let Some(Ok(ClientMessage::Request(request))) = frame.single() {
             exchange
@@ -223,23 +177,19 @@ impl Endpoint {
         }
         let stream = EventStream::new(self.options.limits.max_queued_bytes, 0);
         exchange.receive(frame, &stream.sink());
-        Ok(match self.first(&stream).await {
-            None => answer::unavailable("the server is shutting down"),
-            Some(First::Answer(document, answered)) => {
+        let first = self.first(grant, &stream).await.map_err(Refused::Whole)?;
+        Ok(match first {
+            First::Answer(document, answered) => {
                 let status = answered.error().map_or(200, ErrorCode::http_status);
                 answer::json(answer::status(status), document)
             }
-            Some(First::Nothing) => answer::no_events(),
-            Some(First::Other) => {
+            First::Nothing => answer::no_events(),
+            First::Other => {
                 let options = self.event_options(None, None);
                 let held: Box<dyn Exchange> = exchange;
                 let held = Box::new(held);
-                answer::events(Events::new(
-                    stream.read(None),
-                    &options,
-                    self.stop.boxed(),
-                    held,
-                ))
+                let over = grant.until_over(&self.stop);
+                answer::events(Events::new(stream.read(None), &options, over, held))
             }
         })
     }
@@ -247,6 +197,7 @@ impl Endpoint {
     /// Serves one or more requests of a session. They continue if the connection is lost.
     async fn within_session(
         &self,
+        grant: &Grant,
         session: &Arc<ClientSession>,
         frame: ClientFrame,
     ) -> BoxedResponse {
@@ -254,29 +205,27 @@ impl Endpoint {
         let limits = &self.options.limits;
         let stream = EventStream::new(limits.max_queued_bytes, limits.max_replay_bytes / 4);
         session.exchange.receive(frame, &stream.sink());
-        match self.first(&stream).await {
-            None => answer::unavailable("the server is shutting down"),
-            Some(First::Answer(document, _)) => answer::json(StatusCode::OK, document),
-            Some(First::Nothing) => answer::no_events(),
-            Some(First::Other) => {
+        match self.first(grant, &stream).await {
+            Err(refused) => refused,
+            Ok(First::Answer(document, _)) => answer::json(StatusCode::OK, document),
+            Ok(First::Nothing) => answer::no_events(),
+            Ok(First::Other) => {
                 let label = session.keep(&stream);
                 let options = self.event_options(Some(label), Some(session.revision));
                 let held = Box::new(connected);
-                answer::events(Events::new(
-                    stream.read(None),
-                    &options,
-                    self.stop.boxed(),
-                    held,
-                ))
+                let over = grant.until_over(&self.stop);
+                answer::events(Events::new(stream.read(None), &options, over, held))
             }
         }
     }
 
-    async fn handshake(&self, frame: ClientFrame) -> Result<BoxedResponse, BoxedResponse> {
+    async fn handshake(
+        &self,
+        grant: &Grant,
+        frame: ClientFrame,
+    ) -> Result<BoxedResponse, BoxedResponse> {
         let limits = &self.options.limits;
-        let beginning = self
-            .sessions
-            .begin(&*self.handler, limits, self.access.principal());
+        let beginning = self.sessions.begin(&*self.handler, limits, grant);
         let beginning = beginning.ok_or_else(|| {
             answer::unavailable("cannot create a session id: the system returned no random bytes")
         })?;
@@ -284,7 +233,7 @@ impl Endpoint {
         beginning.exchange.receive(frame, &stream.sink());
         let answered = tokio::select! {
             answered = stream.answer() => answered,
-            () = self.stop.boxed() => return Err(answer::unavailable("the server is shutting down")),
+            () = grant.until_over(&self.stop) => return Err(cut_short(grant)),
         };
         let Some((document, answered)) = answered else {
             return Ok(answer::no_events());
@@ -308,10 +257,11 @@ impl Endpoint {
     /// Passes on messages that get no answer.
     fn one_way(
         &self,
+        grant: &Grant,
         frame: ClientFrame,
         received: &ReceivedHeaders<'_>,
     ) -> Result<BoxedResponse, BoxedResponse> {
-        let session = self.needed_session(received)?;
+        let session = self.needed_session(grant, received)?;
         let _connected = session.connect();
         session.exchange.receive(frame, &session.sink);
         Ok(answer::empty(StatusCode::ACCEPTED))
@@ -320,13 +270,14 @@ impl Endpoint {
     /// Serves a batch, which only revision 2025-03-26 allows.
     async fn batch(
         &self,
+        grant: &Grant,
         frame: ClientFrame,
         received: &ReceivedHeaders<'_>,
     ) -> Result<BoxedResponse, BoxedResponse> {
         if let Some(error) = frame.messages().iter().find_map(|one| one.as_ref().err()) {
             return Err(unreadable(error));
         }
-        let session = self.needed_session(received)?;
+        let session = self.needed_session(grant, received)?;
         if !frame.is_array() || !session.revision.has(Feature::Batches) {
             let why = format!(
                 "the body must be a single message in revision {}",
@@ -343,14 +294,18 @@ impl Endpoint {
         }
         let mut messages = frame.messages().iter().flatten();
         if !messages.any(ClientMessage::is_answered) {
-            return self.one_way(frame, received);
+            return self.one_way(grant, frame, received);
         }
         let frame = frame.in_session(session.revision);
-        Ok(self.within_session(&session, frame).await)
+        Ok(self.within_session(grant, &session, frame).await)
     }
 
     /// Opens the session's standalone stream, or resumes a lost one.
-    fn listen(&self, headers: &HeaderMap) -> Result<BoxedResponse, BoxedResponse> {
+    pub(super) fn listen(
+        &self,
+        grant: &Grant,
+        headers: &HeaderMap,
+    ) -> Result<BoxedResponse, BoxedResponse> {
         let received = received(headers);
         if session_id(&received)?.is_none() && !speaks_stateful(&received) {
             return Err(answer::not_allowed(
@@ -364,7 +319,7 @@ impl Endpoint {
                 "the client must accept text/event-stream",
             ));
         }
-        let session = self.needed_session(&received)?;
+        let session = self.needed_session(grant, &received)?;
         let last = match headers.get(LAST_EVENT_ID) {
             None => None,
             Some(last) => {
@@ -381,17 +336,19 @@ impl Endpoint {
         }
         let options = self.event_options(Some(number), Some(session.revision));
         let held = Box::new(session.connect());
-        let events = Events::new(reader, &options, self.stop.boxed(), held);
+        let events = Events::new(reader, &options, grant.until_over(&self.stop), held);
         Ok(answer::events(events))
     }
 
-    fn end_session(&self, headers: &HeaderMap) -> Result<BoxedResponse, BoxedResponse> {
+    pub(super) fn end_session(
+        &self,
+        grant: &Grant,
+        headers: &HeaderMap,
+    ) -> Result<BoxedResponse, BoxedResponse> {
         let received = received(headers);
         let name = session_id(&received)?.ok_or_else(no_session_named)?;
         // A session from before a restart can be ended, too.
-        let found = self
-            .sessions
-            .find(name, &*self.handler, &self.options.limits);
+        let found = self.session(grant, name);
         let key = found
             .and_then(|_| self.sessions.end(name))
             .ok_or_else(gone)?;
@@ -399,44 +356,48 @@ impl Endpoint {
         Ok(answer::empty(StatusCode::NO_CONTENT))
     }
 
+    fn session(&self, grant: &Grant, name: &str) -> Option<Arc<ClientSession>> {
+        let limits = &self.options.limits;
+        self.sessions.find(name, grant, &*self.handler, limits)
+    }
+
     /// The session named by the request; `None` if it names none.
     fn named_session(
         &self,
+        grant: &Grant,
         received: &ReceivedHeaders<'_>,
     ) -> Result<Option<Arc<ClientSession>>, Refused> {
         let Some(name) = session_id(received).map_err(Refused::Whole)? else {
             return Ok(None);
         };
-        let found = self
-            .sessions
-            .find(name, &*self.handler, &self.options.limits);
-        found
-            .map(Some)
-            .ok_or_else(|| Refused::of(404, gone_error()))
+        let found = self.session(grant, name).map(Some);
+        found.ok_or_else(|| Refused::of(404, gone_error()))
     }
 
     /// The session of a message that requires one, after checking its version header.
     fn needed_session(
         &self,
+        grant: &Grant,
         received: &ReceivedHeaders<'_>,
     ) -> Result<Arc<ClientSession>, BoxedResponse> {
-        let session = self.named_session(received).map_err(Refused::whole)?;
+        let session = self.named_session(grant, received);
+        let session = session.map_err(Refused::whole)?;
         headers::stateful_revision(received).map_err(|mismatch| {
             answer::error(StatusCode::BAD_REQUEST, None, &mismatch.to_error())
         })?;
         session.ok_or_else(no_session_named)
     }
 
-    /// Waits for the first frame, or until the answer has to become a stream. `None` on shutdown.
-    async fn first(&self, stream: &EventStream) -> Option<First> {
+    /// Waits for the first frame, or until the answer has to become a stream.
+    async fn first(&self, grant: &Grant, stream: &EventStream) -> Result<First, BoxedResponse> {
         if let Some(first) = stream.first_now() {
-            return Some(first);
+            return Ok(first);
         }
         tokio::select! {
             first = timeout(self.options.limits.stream_after, stream.first()) => {
-                Some(first.unwrap_or(First::Other))
+                Ok(first.unwrap_or(First::Other))
             }
-            () = self.stop.boxed() => None,
+            () = grant.until_over(&self.stop) => Err(cut_short(grant)),
         }
     }
 
@@ -461,6 +422,15 @@ const LAST_EVENT_ID: &str = "last-event-id";
 struct Route {
     opened: Opened,
     session: Option<Arc<ClientSession>>,
+}
+
+/// The answer to a request that ends because its token or the server does.
+fn cut_short(grant: &Grant) -> BoxedResponse {
+    if grant.is_over() {
+        answer::unauthorized(true)
+    } else {
+        answer::unavailable("the server is shutting down")
+    }
 }
 
 fn unreadable_body(unread: Unread, max_bytes: usize) -> BoxedResponse {

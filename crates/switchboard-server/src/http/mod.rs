@@ -3,10 +3,12 @@
 //! | where | what |
 //! |---|---|
 //! | this file | the server: bind, serve, shut down |
-//! | [`options`](HttpOptions), `token` | address, access and limits; the bearer token and its file |
+//! | [`options`](HttpOptions) | address, access and limits |
+//! | `token`, `named_tokens`, `credentials` | a bearer token and its file; tokens in a store; checking them |
 //! | `listener`, `connection` | sockets and their deadlines |
 //! | `admission` | which connections to keep when there are too many |
-//! | `access` | checks `Host`, `Origin` and token before anything else of a request |
+//! | `access`, `grant` | checks `Host`, `Origin` and token before anything else of a request; who makes the request |
+//! | `router` | the paths and their profiles |
 //! | `endpoint`, `head` | the transport's rules: POST, GET, DELETE and their headers |
 //! | `sessions` | open sessions and their expiry |
 //! | `stream`, `body` | queued events, how they are written, and how a lost stream is resumed |
@@ -20,10 +22,14 @@ mod admission;
 mod answer;
 mod body;
 mod connection;
+mod credentials;
 mod endpoint;
+mod grant;
 mod head;
 mod listener;
+mod named_tokens;
 mod options;
+mod router;
 mod sessions;
 mod stop;
 mod stream;
@@ -43,6 +49,10 @@ use admission::{Admission, Place};
 use endpoint::Endpoint;
 use listener::{Accepted, Listener};
 
+pub use credentials::TokenSources;
+pub use named_tokens::{
+    CreateTokenError, DEFAULT_TOKEN, NamedTokens, NewToken, TokenInfo, TokenName,
+};
 pub use options::{Access, Address, HttpLimits, HttpOptions};
 pub use stop::Shutdown;
 pub use token::{Token, TokenError};
@@ -150,7 +160,10 @@ impl HttpServer {
     /// [`HttpLimits::closing`]. Dropping the future ends everything at once.
     pub async fn serve(self) {
         let mut connections = JoinSet::new();
-        self.accept_all(&mut connections).await;
+        tokio::select! {
+            () = self.accept_all(&mut connections) => {}
+            never = self.endpoint.follow_access() => match never {},
+        }
         // Accepts no further connections.
         drop(self.listener);
         let sessions = self.endpoint.sessions.end_all();

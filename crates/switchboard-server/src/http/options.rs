@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::credentials::TokenSources;
 use super::token::Token;
 
 /// The socket to listen on.
@@ -21,8 +22,10 @@ pub enum Address {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Access {
-    /// Clients that send this token.
+    /// Clients that send this token, named `default`.
     Token(Token),
+    /// Clients that send one of these tokens, which may change while the server runs.
+    Tokens(TokenSources),
     /// All clients that can connect. For tests, and for sockets that are protected by other means.
     Anybody,
 }

@@ -12,10 +12,11 @@ use switchboard::internal::service::Sink;
 use switchboard_protocol::Revision;
 use tokio::time::Instant;
 
+use super::grant::Grant;
 use super::options::HttpLimits;
 use super::stream::EventStream;
 use super::token::random_text;
-use crate::handler::{Client, ClientKind, Exchange, Handler, Principal, SessionKey};
+use crate::handler::{ClientKind, Exchange, Handler, SessionKey};
 
 /// The number of the standalone stream.
 pub(super) const STANDALONE: u64 = 0;
@@ -34,12 +35,15 @@ pub(super) struct Sessions {
 /// A session whose handshake is not complete.
 pub(super) struct Beginning {
     pub(super) key: SessionKey,
+    owner: Grant,
     pub(super) exchange: Box<dyn Exchange>,
     standalone: Arc<EventStream>,
     sink: Arc<dyn Sink>,
 }
 
 pub(super) struct ClientSession {
+    /// The grant of its handshake.
+    owner: Grant,
     /// The revision negotiated in its handshake.
     pub(super) revision: Revision,
     pub(super) exchange: Box<dyn Exchange>,
@@ -73,14 +77,15 @@ impl Sessions {
         &self,
         handler: &dyn Handler,
         limits: &HttpLimits,
-        principal: Principal,
+        owner: &Grant,
     ) -> Option<Beginning> {
         let key = SessionKey::new(&random_text()?)?;
         let (standalone, sink) = self.standalone(limits);
-        let client = Client::new(ClientKind::Session(key.clone()), principal);
+        let client = owner.client(ClientKind::Session(key.clone()));
         let exchange = handler.open(&client, Arc::clone(&sink));
         Some(Beginning {
             key,
+            owner: owner.clone(),
             exchange,
             standalone,
             sink,
@@ -119,21 +124,29 @@ impl Sessions {
         true
     }
 
-    /// Returns the session with this id, resuming it through the handler if this process did not open it.
+    /// Returns the session with this id, resuming it through the handler if this process did not open it. `None` if it
+    /// does not exist or belongs to another client, which must not learn the difference.
     pub(super) fn find(
         &self,
         name: &str,
+        grant: &Grant,
         handler: &dyn Handler,
         limits: &HttpLimits,
     ) -> Option<Arc<ClientSession>> {
         let key = SessionKey::new(name)?;
+        let own = |session: &Arc<ClientSession>| {
+            let is_own = session.owner.covers(grant);
+            is_own.then(|| Arc::clone(session))
+        };
         if let Some(session) = self.lock().get(&key) {
-            return Some(Arc::clone(session));
+            return own(session);
         }
         let (standalone, sink) = self.standalone(limits);
-        let (exchange, revision) = handler.resume(&key, Arc::clone(&sink))?;
+        let client = grant.client(ClientKind::Session(key.clone()));
+        let (exchange, revision) = handler.resume(&client, Arc::clone(&sink))?;
         let resumed = Beginning {
             key: key.clone(),
+            owner: grant.clone(),
             exchange,
             standalone,
             sink,
@@ -141,7 +154,7 @@ impl Sessions {
         if !self.enter(resumed, revision) {
             return None;
         }
-        self.lock().get(&key).map(Arc::clone)
+        self.lock().get(&key).and_then(own)
     }
 
     /// Ends the session with this id; `None` if it does not exist.
@@ -152,17 +165,18 @@ impl Sessions {
         Some(key)
     }
 
-    /// Ends sessions that have been idle for too long.
+    /// Ends sessions that have been idle for too long, and those whose owner has lost access.
     pub(super) fn end_idle(&self) {
         let now = Instant::now();
         let mut ended = Vec::new();
         self.lock().retain(|_, session| {
             let since = session.idle_since();
             let is_old = since.is_some_and(|since| now.duration_since(since) >= self.idle);
-            if is_old {
+            let is_over = is_old || session.owner.is_over();
+            if is_over {
                 ended.push(Arc::clone(session));
             }
-            !is_old
+            !is_over
         });
         for session in ended {
             session.end();
@@ -196,6 +210,7 @@ impl Sessions {
 impl Beginning {
     fn into_session(self, max_replay_bytes: usize, revision: Revision) -> ClientSession {
         ClientSession {
+            owner: self.owner,
             revision,
             exchange: self.exchange,
             sink: self.sink,
@@ -284,6 +299,7 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
+    use crate::handler::{Client, Principal};
 
     /// A handler whose exchanges do nothing and report this many running requests.
     struct Idle(usize);
@@ -310,10 +326,11 @@ mod tests {
 
     fn enter(sessions: &Sessions, limits: &HttpLimits, running: usize) -> Arc<ClientSession> {
         let handler = Idle(running);
-        let beginning = sessions.begin(&handler, limits, Principal::Anyone).unwrap();
+        let owner = Grant::new(Principal::Anyone);
+        let beginning = sessions.begin(&handler, limits, &owner).unwrap();
         let name = beginning.key.as_str().to_owned();
         assert!(sessions.enter(beginning, Revision::V2025_11_25));
-        sessions.find(&name, &handler, limits).unwrap()
+        sessions.find(&name, &owner, &handler, limits).unwrap()
     }
 
     #[tokio::test(start_paused = true)]

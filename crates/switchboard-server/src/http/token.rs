@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use ring::rand::{SecureRandom as _, SystemRandom};
-use sha2::{Digest as _, Sha256};
+use sha2::Sha256;
 use switchboard_config::write;
 
 /// Random bytes of a token or a session id.
@@ -14,11 +14,14 @@ const RANDOM_BYTES: usize = 32;
 /// Minimum length of a token chosen by a user.
 const MIN_LENGTH: usize = 16;
 
+/// The SHA-256 hash of a token.
+pub(super) type Digest = [u8; 32];
+
 /// The bearer token of a server. Only [`expose`](Self::expose) reveals it.
 #[derive(Clone)]
 pub struct Token {
     text: String,
-    digest: [u8; 32],
+    digest: Digest,
 }
 
 /// An error of creating or loading a [`Token`].
@@ -69,7 +72,7 @@ impl Token {
             return Err(TokenError::Unfit);
         }
         Ok(Self {
-            digest: Sha256::digest(text).into(),
+            digest: Self::digest_of(text.as_bytes()),
             text: text.to_owned(),
         })
     }
@@ -105,16 +108,19 @@ impl Token {
     }
 
     pub(super) fn is(&self, shown: &[u8]) -> bool {
-        // Comparing digests takes the same time for every input, and an attacker cannot choose a digest that nearly
-        // matches.
-        let shown: [u8; 32] = Sha256::digest(shown).into();
-        let pairs = self.digest.iter().zip(shown);
-        std::hint::black_box(pairs.fold(0, |differences, (ours, theirs)| {
-            differences | (ours ^ theirs)
-        })) == 0
+        is_same(&self.digest, &Self::digest_of(shown))
     }
 
-    fn load(path: &Path) -> Result<Self, TokenError> {
+    pub(super) fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    pub(super) fn digest_of(shown: &[u8]) -> Digest {
+        use sha2::Digest as _;
+        Sha256::digest(shown).into()
+    }
+
+    pub(super) fn load(path: &Path) -> Result<Self, TokenError> {
         let failed = |source| TokenError::File {
             path: path.to_owned(),
             source,
@@ -142,16 +148,28 @@ impl fmt::Debug for Token {
     }
 }
 
+/// Compares digests in the same time for every input. An attacker cannot choose a digest that nearly matches.
+pub(super) fn is_same(ours: &Digest, theirs: &Digest) -> bool {
+    let pairs = ours.iter().zip(theirs);
+    std::hint::black_box(pairs.fold(0, |differences, (ours, theirs)| {
+        differences | (ours ^ theirs)
+    })) == 0
+}
+
 /// Random hex text; `None` if the system returned no random bytes.
 pub(super) fn random_text() -> Option<String> {
     let mut bytes = [0; RANDOM_BYTES];
     SystemRandom::new().fill(&mut bytes).ok()?;
-    let mut text = String::with_capacity(2 * RANDOM_BYTES);
+    Some(hexadecimal(&bytes))
+}
+
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {
         // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
-    Some(text)
+    text
 }
 
 #[cfg(test)]

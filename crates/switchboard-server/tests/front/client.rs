@@ -8,8 +8,8 @@ use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use switchboard_server::ServiceHandler;
 use switchboard_server::http::{Access, HttpOptions, HttpServer, Shutdown};
+use switchboard_server::{Handler, ServiceHandler};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
@@ -47,8 +47,16 @@ impl Server {
     }
 
     pub(crate) async fn with(options: HttpOptions) -> Self {
+        Self::serving(options, |bench| Arc::new(bench)).await
+    }
+
+    /// Serves the bench through a handler.
+    pub(crate) async fn serving(
+        options: HttpOptions,
+        handler: impl FnOnce(ServiceHandler) -> Arc<dyn Handler>,
+    ) -> Self {
         let bench = Arc::new(Bench::default());
-        let handler = Arc::new(ServiceHandler::new(bench.clone()));
+        let handler = handler(ServiceHandler::new(bench.clone()));
         let (server, shutdown) = HttpServer::bind(options, handler).await.unwrap();
         let address = server.local_addr().unwrap();
         Self {
@@ -66,7 +74,16 @@ impl Server {
 
     /// POSTs a body with these headers besides the usual ones.
     pub(crate) async fn post(&self, headers: &[(&str, &str)], body: &str) -> Answered {
-        let mut request = Request::post("/mcp")
+        self.post_to("/mcp", headers, body).await
+    }
+
+    pub(crate) async fn post_to(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answered {
+        let mut request = Request::post(path)
             .header("host", self.address.to_string())
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream");

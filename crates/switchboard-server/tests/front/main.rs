@@ -11,6 +11,7 @@ mod bench;
 mod cancelling;
 mod client;
 mod floods;
+mod identity;
 mod parsed_once;
 mod sessions;
 mod single_requests;

@@ -7,9 +7,7 @@ use futures_util::future::BoxFuture;
 use switchboard::internal::service::{Answered, ClientFrame, Purpose, Sink};
 use switchboard_protocol::{ErrorCode, Revision};
 use switchboard_server::http::{Access, HttpOptions, HttpServer};
-use switchboard_server::{
-    Client, ClientKind, Exchange, Handler, Principal, ServiceHandler, SessionKey,
-};
+use switchboard_server::{Client, Exchange, Handler, ServiceHandler};
 
 use crate::bench::Bench;
 use crate::client::{MODERN, Server};
@@ -99,14 +97,10 @@ impl Handler for Resuming {
 
     fn resume(
         &self,
-        session: &SessionKey,
+        client: &Client,
         sink: Arc<dyn Sink>,
     ) -> Option<(Box<dyn Exchange>, Revision)> {
-        let exchange = self.0.open(
-            &Client::new(ClientKind::Session(session.clone()), Principal::Anyone),
-            sink,
-        );
-        Some((exchange, self.1))
+        Some((self.0.open(client, sink), self.1))
     }
 }
 

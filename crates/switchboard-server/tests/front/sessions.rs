@@ -189,15 +189,14 @@ impl Handler for Remembering {
 
     fn resume(
         &self,
-        session: &SessionKey,
+        client: &Client,
         sink: Arc<dyn Sink>,
     ) -> Option<(Box<dyn Exchange>, Revision)> {
-        let is_known = session.as_str() == "known" && self.1.load(Ordering::Relaxed);
+        assert_eq!(client.principal, Principal::Anyone);
+        let is_known = matches!(&client.kind, ClientKind::Session(key) if key.as_str() == "known")
+            && self.1.load(Ordering::Relaxed);
         is_known.then(|| {
-            let exchange = Greeted(self.0.open(
-                &Client::new(ClientKind::Session(session.clone()), Principal::Anyone),
-                sink,
-            ));
+            let exchange = Greeted(self.0.open(client, sink));
             exchange.greet();
             let exchange: Box<dyn Exchange> = Box::new(exchange);
             (exchange, Revision::V2025_11_25)

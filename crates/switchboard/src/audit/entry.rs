@@ -51,6 +51,8 @@ pub enum What {
 pub struct CallNote {
     /// The call.
     pub id: CallId,
+    /// The client for which the call was made, such as `token:ci`; `None` if the front end made it for itself.
+    pub client: Option<Arc<str>>,
     /// The server; `None` for a built-in tool.
     pub server: Option<ServerName>,
     /// The tool, by its own name.
@@ -140,8 +142,9 @@ pub(super) struct Pen {
     last: Option<Beginning>,
 }
 
-/// The beginning of a call's entry: the tool and the grounds.
+/// The beginning of a call's entry: the client, the tool and the grounds.
 struct Beginning {
+    client: Option<Arc<str>>,
     server: Option<ServerName>,
     tool: WireName,
     grounds: Option<Arc<Grounds>>,
@@ -233,6 +236,7 @@ impl Beginning {
         let because = grounds.map(|grounds| &grounds.because);
         let mut line = Line(&mut json);
         line.text("kind", "call");
+        line.text_if("client", note.client.as_deref());
         line.text_if("server", note.server.as_ref().map(ServerName::as_str));
         line.text("tool", note.tool.as_str());
         line.text_if("decision", grounds.map(|grounds| grounds.permission.name()));
@@ -240,6 +244,7 @@ impl Beginning {
         line.text_if("rule", because.and_then(Because::rule));
         line.text_if("source", grounds.and_then(Grounds::source));
         Self {
+            client: note.client.clone(),
             server: note.server.clone(),
             tool: note.tool.clone(),
             grounds: note.grounds.clone(),
@@ -255,7 +260,10 @@ impl Beginning {
             (None, None) => true,
             _ => false,
         };
-        has_grounds && self.tool == note.tool && self.server == note.server
+        has_grounds
+            && self.tool == note.tool
+            && self.server == note.server
+            && self.client == note.client
     }
 }
 

@@ -14,6 +14,8 @@ pub struct Filter {
     pub server: Option<String>,
     /// Only tools whose own name, or `server/tool`, matches.
     pub tool: Option<NameGlob>,
+    /// Only calls made for this client, such as `token:ci`.
+    pub client: Option<String>,
     /// Only calls with this decision: `allow`, `ask`, `deny`.
     pub decision: Option<String>,
     /// The maximum number of entries.
@@ -44,6 +46,7 @@ impl Filter {
             })
         };
         fits(&self.server, "server")
+            && fits(&self.client, "client")
             && fits(&self.decision, "decision")
             && self.tool.as_ref().is_none_or(tool_fits)
     }

@@ -97,6 +97,8 @@ pub struct PendingCall<'a> {
     /// Profile of the client that the call is made for.
     #[doc(hidden)]
     pub profile: Option<&'a Profile>,
+    /// Client for which the call is made, such as `token:ci`; `None` if this process makes it for itself.
+    pub client: Option<&'a Arc<str>>,
 }
 
 /// A permitted call that has ended.

@@ -215,9 +215,10 @@ impl Host {
         let session = request.context.take();
         let session = session.as_deref();
         let caller = session.map(|session| session.session.as_str());
-        let profile = request.caller.clone();
-        let profile = profile.as_ref();
-        let profile = profile.and_then(|caller| caller.profile.as_deref());
+        let made_for = request.caller.clone();
+        let made_for = made_for.as_ref();
+        let profile = made_for.and_then(|caller| caller.profile.as_deref());
+        let client = made_for.map(|caller| &caller.principal);
         let (local, catalog, newer);
         // Boxed to keep the future of every call small.
         local = session.and_then(|session| {
@@ -245,7 +246,7 @@ impl Host {
             self.check_profile(id, tool, profile, &request)?;
         }
         let mut arguments = request.arguments;
-        self.check(id, tool, &mut arguments)?;
+        self.check(id, tool, &mut arguments, client)?;
 
         // Permit.
         let gate = &self.options().gate;
@@ -258,12 +259,13 @@ impl Host {
                 arguments: arguments.as_deref(),
                 session: caller,
                 profile,
+                client,
             };
             match gate.before(&pending).answer().await {
                 Verdict::Pass(granted) => permit = granted,
                 Verdict::Change(changed, granted) => {
                     arguments = Some(changed);
-                    self.check(id, tool, &mut arguments)?;
+                    self.check(id, tool, &mut arguments, client)?;
                     permit = granted;
                 }
                 Verdict::Deny { reason } => {
@@ -280,6 +282,7 @@ impl Host {
             arguments: arguments.as_deref(),
             session: caller,
             profile,
+            client,
         };
         let started = Instant::now();
         let witness = (!is_open).then(|| Witness::new(&**gate, pending, permit, started));
@@ -344,11 +347,12 @@ impl Host {
         id: CallId,
         tool: CallTarget<'_>,
         arguments: &mut Option<Box<RawValue>>,
+        client: Option<&Arc<str>>,
     ) -> Result<(), CallError> {
         let checked = tool.argument_check().fit(arguments);
         checked.map_err(|error| {
             let tool = tool.called();
-            self.note_unfit(id, &tool, arguments.as_deref());
+            self.note_unfit(id, &tool, arguments.as_deref(), client);
             CallError::Arguments { tool, error }
         })
     }
@@ -368,8 +372,7 @@ impl Host {
         if is_included {
             return Ok(());
         }
-        let arguments = request.arguments.as_deref();
-        self.note_outside(id, tool.called(), arguments, profile.name());
+        self.note_outside(id, tool.called(), request, profile.name());
         Err(CallError::outside(&request.tool, profile))
     }
 

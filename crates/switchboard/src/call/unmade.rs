@@ -24,7 +24,7 @@ impl Host {
     pub fn note_unreadable(&self, tool: &str, arguments: &str) {
         let digest = Some(Digest::of(arguments));
         let end = End::Failed(UNFIT);
-        self.note_unmade(self.next_call(), unknown(tool), digest, end);
+        self.note_unmade(self.next_call(), unknown(tool), digest, end, None);
     }
 
     /// Records a call of a tool that is not in the profile of its client.
@@ -33,14 +33,16 @@ impl Host {
         &self,
         id: CallId,
         tool: CalledTool,
-        arguments: Option<&RawValue>,
+        request: &CallRequest,
         profile: &str,
     ) {
+        let arguments = request.arguments.as_deref();
         let digest = arguments.map(|arguments| Digest::of(arguments.get()));
+        let client = request.caller.as_ref().map(|caller| &caller.principal);
         let because = Because::Profile {
             name: profile.to_owned(),
         };
-        let mut note = unmade(id, tool, digest, End::Refused);
+        let mut note = unmade(id, tool, digest, End::Refused, client);
         note.grounds = Some(Arc::new(Grounds::new(Permission::Deny, because)));
         self.options().gate.note(What::Call(note));
     }
@@ -50,28 +52,50 @@ impl Host {
     pub(super) fn note_unknown(&self, id: CallId, request: &CallRequest, error: &CallError) {
         let arguments = request.arguments.as_deref();
         if let CallError::Profile { profile, .. } = error {
-            return self.note_outside(id, unknown(&request.tool), arguments, profile);
+            return self.note_outside(id, unknown(&request.tool), request, profile);
         }
         let digest = arguments.map(|arguments| Digest::of(arguments.get()));
-        self.note_unmade(id, unknown(&request.tool), digest, End::of_error(error));
+        let client = request.caller.as_ref().map(|caller| &caller.principal);
+        let end = End::of_error(error);
+        self.note_unmade(id, unknown(&request.tool), digest, end, client);
     }
 
     /// Records a call whose arguments do not match the schema.
     #[cold]
-    pub(super) fn note_unfit(&self, id: CallId, tool: &CalledTool, arguments: Option<&RawValue>) {
+    pub(super) fn note_unfit(
+        &self,
+        id: CallId,
+        tool: &CalledTool,
+        arguments: Option<&RawValue>,
+        client: Option<&Arc<str>>,
+    ) {
         let digest = arguments.map(|arguments| Digest::of(arguments.get()));
-        self.note_unmade(id, tool.clone(), digest, End::Failed(UNFIT));
+        self.note_unmade(id, tool.clone(), digest, End::Failed(UNFIT), client);
     }
 
-    fn note_unmade(&self, id: CallId, tool: CalledTool, arguments: Option<Digest>, end: End) {
-        let note = unmade(id, tool, arguments, end);
+    fn note_unmade(
+        &self,
+        id: CallId,
+        tool: CalledTool,
+        arguments: Option<Digest>,
+        end: End,
+        client: Option<&Arc<str>>,
+    ) {
+        let note = unmade(id, tool, arguments, end, client);
         self.options().gate.note(What::Call(note));
     }
 }
 
-fn unmade(id: CallId, tool: CalledTool, arguments: Option<Digest>, end: End) -> CallNote {
+fn unmade(
+    id: CallId,
+    tool: CalledTool,
+    arguments: Option<Digest>,
+    end: End,
+    client: Option<&Arc<str>>,
+) -> CallNote {
     CallNote {
         id,
+        client: client.map(Arc::clone),
         server: tool.server,
         tool: tool.tool,
         grounds: None,

@@ -56,6 +56,8 @@ pub struct Wanted<'a> {
     pub session: Option<&'a str>,
     /// The profile of the client that makes the call, which may restrict it.
     pub profile: Option<&'a Profile>,
+    /// The client for which the call is made; `None` if this process makes it for itself.
+    pub client: Option<&'a Arc<str>>,
 }
 
 impl Wanted<'_> {
@@ -462,6 +464,7 @@ impl<'a> From<&PendingCall<'a>> for Wanted<'a> {
             previewer: call.tool.previewer(),
             session: call.session,
             profile: call.profile,
+            client: call.client,
         }
     }
 }
@@ -541,6 +544,7 @@ fn note(wanted: &Wanted<'_>, grounds: Option<Arc<Grounds>>, elapsed: Duration, e
     };
     What::Call(CallNote {
         id: wanted.id,
+        client: wanted.client.map(Arc::clone),
         server,
         tool,
         grounds,

@@ -328,6 +328,7 @@ fn offers(tool: &str, arguments: &str) -> Vec<(&'static str, String, Option<NewC
         previewer: None,
         session: None,
         profile: None,
+        client: None,
     };
     let verdict = futures_util::future::FutureExt::now_or_never(gate.permit(wanted).answer());
     assert!(matches!(verdict, Some(Verdict::Deny { .. })), "{verdict:?}");
@@ -488,6 +489,7 @@ fn a_second_question_waits_until_the_first_is_answered() {
         previewer: None,
         session: None,
         profile: None,
+        client: None,
     };
     let mut first = Box::pin(gate.permit(wanted("Bash")).answer());
     let mut second = Box::pin(gate.permit(wanted("Write")).answer());
@@ -810,6 +812,7 @@ async fn a_call_that_cannot_be_recorded_is_refused_if_the_log_is_required() {
             previewer: None,
             session: None,
             profile: None,
+            client: None,
         };
         let verdict = gate.permit(wanted).answer().await;
         match verdict {

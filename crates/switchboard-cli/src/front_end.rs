@@ -8,15 +8,19 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use switchboard::internal::auth::Fetcher;
+use switchboard::internal::transport::http::{HttpClient, HttpSettings, ProxySettings};
 use switchboard_config::text::visible;
 use switchboard_server::Handler;
 use switchboard_server::http::{
-    Access, Address, HttpOptions, HttpServer, NamedTokens, Token, TokenName, TokenSources,
+    Access, Address, HttpOptions, HttpServer, NamedTokens, OAuthOptions, TlsFiles, Token,
+    TokenName, TokenSources,
 };
 use switchboard_server::stdio::{StdioOptions, serve};
 use switchboard_store::SqliteStore;
 use tokio::io::{AsyncRead, AsyncWriteExt as _};
 use tokio::runtime::Handle;
+use url::Url;
 
 use crate::cli::ListenArguments;
 use crate::context::Context;
@@ -81,7 +85,12 @@ pub(crate) async fn over_http(
     let mut serving = std::pin::pin!(server.serve());
     tokio::select! {
         exit = interrupts.first() => {
-            shutdown.stop();
+            // Ctrl-C ends at once. SIGTERM, as a container or a service manager sends it, lets running requests finish.
+            if exit == Exit::Terminated {
+                shutdown.drain();
+            } else {
+                shutdown.stop();
+            }
             serving.await;
             Err(Failure::interrupted(exit))
         }
@@ -138,7 +147,44 @@ pub(crate) fn http_options(
     options.allowed_hosts.clone_from(&arguments.allow_host);
     options.allowed_origins.clone_from(&arguments.allow_origin);
     options.cors = !arguments.allow_origin.is_empty();
+    if let (Some(certificate), Some(key)) = (&arguments.tls_cert, &arguments.tls_key) {
+        options.tls = Some(TlsFiles {
+            certificate: context.project.join(certificate),
+            key: context.project.join(key),
+        });
+    }
+    options.oauth = oauth(arguments, context)?;
+    if let Some(most) = arguments.max_requests {
+        options.limits.max_requests_per_client = most.get() as usize;
+    }
+    options.limits.max_rate_per_client = arguments.max_rate;
     Ok(Some(options))
+}
+
+/// The authorization server whose access tokens are accepted.
+fn oauth(arguments: &ListenArguments, context: &Context) -> Result<Option<OAuthOptions>, Failure> {
+    let (Some(issuer), Some(audience)) = (&arguments.oauth_issuer, &arguments.oauth_audience)
+    else {
+        return Ok(None);
+    };
+    let url = |flag: &str, text: &str| {
+        let url = Url::parse(text).ok();
+        let url = url.filter(|url| matches!(url.scheme(), "https" | "http") && url.has_host());
+        url.ok_or_else(|| {
+            Failure::usage(format!("{flag}: \"{}\" is not a valid URL", visible(text)))
+                .hint("use a URL such as https://login.example.com")
+        })
+    };
+    url("--oauth-issuer", issuer)?;
+    let audience = url("--oauth-audience", audience)?;
+    let variables = &context.environment.variables;
+    let client = HttpClient::new(HttpSettings {
+        proxy: ProxySettings::from_variables(|name| variables.get(name).map(str::to_owned)),
+        ..HttpSettings::default()
+    });
+    let client = client.map_err(|error| Failure::failed("cannot use TLS").because(error))?;
+    let fetcher = Fetcher::new(&client);
+    Ok(Some(OAuthOptions::new(issuer.clone(), audience, fetcher)))
 }
 
 /// The token files, with the names of their tokens.

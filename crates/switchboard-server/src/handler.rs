@@ -108,7 +108,8 @@ impl Client {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientKind {
-    /// The process at the other end of a pair of streams. Its first message determines the era.
+    /// The client at the other end of a pair of streams, such as standard input and output, a local socket, a WebSocket
+    /// or HTTP with server-sent events. Its first message determines the era.
     Stdio,
     /// A session over HTTP (stateful era).
     Session(SessionKey),

@@ -11,7 +11,7 @@ pub mod auth {
     pub use crate::auth::{
         AuthSettings, Authorizer, Callback, Credentials, FetchErrorKind, Fetcher, Grant, Login,
         LoginError, LoginErrorKind, LoginStart, Network, OAuth, ProtectedServer, Refusal, Renewals,
-        SecretSource, Target, Verdict, is_logged_in, logout,
+        SecretSource, Target, Verdict, is_logged_in, logout, signing_keys,
     };
     pub mod interactive {
         pub use crate::auth::interactive::{Attempt, BeginError, hint};

@@ -18,7 +18,9 @@ pub(crate) struct HttpGateway {
 impl HttpGateway {
     pub(crate) fn start(context: &TestContext, more: &[&str]) -> Self {
         let mut command = context.process();
-        command.args(["gateway", "--http", "127.0.0.1:0"]).args(more);
+        command
+            .args(["gateway", "--http", "127.0.0.1:0"])
+            .args(more);
         Self::of(command)
     }
 
@@ -30,7 +32,7 @@ impl HttpGateway {
             .unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let address = loop {
-            let line = lines.next().expect("the gateway has ended").unwrap();
+            let line = lines.next().unwrap().unwrap();
             if let Some((_, url)) = line.split_once("serving the gateway at ") {
                 let (_, rest) = url.split_once("://").unwrap();
                 break rest.split('/').next().unwrap().to_owned();
@@ -43,7 +45,11 @@ impl HttpGateway {
 
     /// Sends a request and returns the connection, to read the answer from.
     pub(crate) fn send(&self, method: &str, token: &str, headers: &str, body: &Value) -> TcpStream {
-        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
         let mut socket = TcpStream::connect(&self.address).unwrap();
         write!(
             socket,
@@ -101,18 +107,34 @@ fn a_token_is_shown_once_and_stored_as_a_hash() {
     assert_eq!(token.len(), 64, "{token}");
     let object = context.json("tokens create ci --profile work --expires 30d");
     let secret = object["token"].as_str().unwrap();
-    assert_eq!((&object["name"], &object["profile"]), (&json!("ci"), &json!("work")));
+    assert_eq!(
+        (&object["name"], &object["profile"]),
+        (&json!("ci"), &json!("work"))
+    );
     let listed = context.json("tokens list");
-    let names: Vec<_> = listed.as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    let names: Vec<_> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["name"])
+        .collect();
     assert_eq!(names, ["ci", "laptop"]);
     assert_eq!(listed[0]["expires"], object["expires"]);
-    assert_eq!((&listed[1]["expires"], &listed[1]["last_used"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (&listed[1]["expires"], &listed[1]["last_used"]),
+        (&Value::Null, &Value::Null)
+    );
     let table = context.line("tokens list");
     let all = format!("{}{}{listed}", table.stdout, table.stderr);
     // Not in any file either, not even in part.
     for folder in ["state", "config"] {
-        let files = std::fs::read_dir(context.path(folder)).into_iter().flatten();
-        for file in files.filter_map(Result::ok).filter(|file| file.path().is_file()) {
+        let files = std::fs::read_dir(context.path(folder))
+            .into_iter()
+            .flatten();
+        for file in files
+            .filter_map(Result::ok)
+            .filter(|file| file.path().is_file())
+        {
             let bytes = std::fs::read(file.path()).unwrap();
             let text = String::from_utf8_lossy(&bytes);
             assert!(!text.contains(secret) && !text.contains(&token), "{file:?}");
@@ -122,7 +144,11 @@ fn a_token_is_shown_once_and_stored_as_a_hash() {
 
     let again = context.line("tokens create ci");
     assert_eq!(again.code, 1);
-    assert!(again.stderr.contains("a token named `ci` already exists"), "{}", again.stderr);
+    assert!(
+        again.stderr.contains("a token named `ci` already exists"),
+        "{}",
+        again.stderr
+    );
     for (line, code) in [
         ("tokens create a/b", 2),
         ("tokens create default", 2),
@@ -135,10 +161,22 @@ fn a_token_is_shown_once_and_stored_as_a_hash() {
         assert_eq!(context.line(line).code, code, "{line}");
     }
     let audit = context.json("audit");
-    let changes: Vec<_> = audit.as_array().unwrap().iter().map(|entry| {
-        format!("{} {}", entry["event"].as_str().unwrap(), entry["about"].as_str().unwrap())
-    }).collect();
-    assert_eq!(changes, ["create-token laptop", "create-token ci", "revoke-token ci"]);
+    let changes: Vec<_> = audit
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| {
+            format!(
+                "{} {}",
+                entry["event"].as_str().unwrap(),
+                entry["about"].as_str().unwrap()
+            )
+        })
+        .collect();
+    assert_eq!(
+        changes,
+        ["create-token laptop", "create-token ci", "revoke-token ci"]
+    );
 }
 
 #[test]
@@ -157,11 +195,19 @@ fn calls_are_attributed_to_their_token() {
     call("mcp__alpha__echo", json!({"text": 17}));
     call("mcp__alpha__unknown", json!({}));
     eventually("the calls are in the audit log", || {
-        context.json("audit --client token:ci").as_array().unwrap().len() == 3
+        context
+            .json("audit --client token:ci")
+            .as_array()
+            .unwrap()
+            .len()
+            == 3
     });
     let entries = context.json("audit --client token:ci");
     for entry in entries.as_array().unwrap() {
-        assert_eq!((&entry["client"], &entry["by"]), (&json!("token:ci"), &json!("gateway")));
+        assert_eq!(
+            (&entry["client"], &entry["by"]),
+            (&json!("token:ci"), &json!("gateway"))
+        );
     }
     assert_eq!(context.json("audit --client token:other"), json!([]));
     assert!(context.line("audit").stdout.contains("token:ci"));
@@ -194,7 +240,9 @@ fn a_revoked_token_ends_its_streams_in_a_running_gateway() {
     assert_eq!(context.json("tokens list")[0]["name"], "default");
     assert_eq!(context.line("tokens revoke default").code, 0);
     eventually("the token is refused", || {
-        gateway.post(default.trim(), "", &greeting()).starts_with("HTTP/1.1 401 ")
+        gateway
+            .post(default.trim(), "", &greeting())
+            .starts_with("HTTP/1.1 401 ")
     });
 }
 
@@ -213,5 +261,9 @@ fn address_and_token_files_come_from_the_environment() {
     assert!(!context.exists("state/gateway-token"));
     let run = context.line("gateway --allow-remote");
     assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("--allow-remote needs --http"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("--allow-remote needs --http"),
+        "{}",
+        run.stderr
+    );
 }

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, HOST, HeaderMap,
-    HeaderValue, ORIGIN, VARY,
+    HeaderValue, ORIGIN, VARY, WWW_AUTHENTICATE,
 };
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
@@ -18,6 +18,7 @@ use super::answer::{self, BoxedResponse};
 use super::credentials::{Credentials, TokenProblem};
 use super::grant::Grant;
 use super::named_tokens::DEFAULT_TOKEN;
+use super::oauth::{AccessTokenProblem, ResourceServer};
 use super::options::{Access, HttpOptions};
 use super::token::Token;
 use crate::handler::Principal;
@@ -30,6 +31,7 @@ pub(super) struct AccessControl {
     /// Allowed origins besides loopback, as serialized by [`Url`].
     origins: Vec<String>,
     cors: bool,
+    oauth: Option<ResourceServer>,
 }
 
 /// Which clients have access.
@@ -71,6 +73,7 @@ impl AccessControl {
                 })
                 .collect(),
             cors: options.cors,
+            oauth: options.oauth.as_ref().map(ResourceServer::new),
         }
     }
 
@@ -82,7 +85,23 @@ impl AccessControl {
             // Preflight requests carry no token.
             return Err(preflight());
         }
-        self.check_token(&request.headers).await
+        let Some(oauth) = &self.oauth else {
+            return self.check_token(&request.headers).await;
+        };
+        if request.method == Method::GET
+            && let Some(document) = oauth.metadata_at(request.uri.path())
+        {
+            // Clients without a token read it.
+            return Err(answer::json(StatusCode::OK, document));
+        }
+        let checked = self.check_token(&request.headers).await;
+        checked.map_err(|mut refused| {
+            let challenge = refused.headers().get(WWW_AUTHENTICATE);
+            if let Some(challenge) = challenge.and_then(|challenge| oauth.extend(challenge)) {
+                refused.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+            }
+            refused
+        })
     }
 
     /// Ends the leases of tokens that are no longer valid. To be called about every second.
@@ -173,7 +192,9 @@ impl AccessControl {
     }
 
     async fn check_token(&self, headers: &HeaderMap) -> Result<Grant, BoxedResponse> {
-        if let Clients::Anyone(grant) = &self.clients {
+        if let Clients::Anyone(grant) = &self.clients
+            && self.oauth.is_none()
+        {
             return Ok(grant.clone());
         }
         let mut presented = headers.get_all(AUTHORIZATION).iter();
@@ -183,10 +204,21 @@ impl AccessControl {
         let Some(presented) = bearer(header.as_bytes()) else {
             return Err(answer::unauthorized(false));
         };
+        if let Some(oauth) = &self.oauth
+            && is_access_token(presented)
+        {
+            let checked = oauth.check(presented).await;
+            return checked.map_err(|problem| match problem {
+                AccessTokenProblem::Invalid(why) => answer::invalid_token(why),
+                AccessTokenProblem::Expired => answer::expired(),
+                AccessTokenProblem::Unchecked => {
+                    answer::unavailable("the access token cannot be checked; try again later")
+                }
+            });
+        }
         match &self.clients {
-            Clients::Anyone(grant) => Ok(grant.clone()),
             Clients::Holders(token, grant) if token.is(presented) => Ok(grant.clone()),
-            Clients::Holders(..) => Err(answer::unauthorized(true)),
+            Clients::Anyone(_) | Clients::Holders(..) => Err(answer::unauthorized(true)),
             Clients::Tokens(credentials) => {
                 let checked = credentials.check(presented).await;
                 checked.map_err(|problem| match problem {
@@ -265,6 +297,12 @@ fn bearer(header: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = header.split_at_checked("Bearer ".len())?;
     let is_bearer = scheme.eq_ignore_ascii_case(b"Bearer ");
     is_bearer.then(|| token.trim_ascii())
+}
+
+/// Whether a token has the form of a JWT, whose first part is JSON in base64.
+fn is_access_token(presented: &[u8]) -> bool {
+    let dots = presented.iter().filter(|byte| **byte == b'.').count();
+    dots == 2 && presented.starts_with(b"ey")
 }
 
 fn is_preflight(request: &Parts) -> bool {

@@ -1,5 +1,7 @@
 //! Builds HTTP responses: statuses, headers, JSON-RPC errors.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use hyper::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
@@ -115,6 +117,11 @@ pub(super) fn unauthorized(has_shown_another: bool) -> BoxedResponse {
     )
 }
 
+/// 401 for an access token, with the reason.
+pub(super) fn invalid_token(why: &'static str) -> BoxedResponse {
+    challenge(why, "Bearer realm=\"switchboard\", error=\"invalid_token\"")
+}
+
 /// 401 for a token that was valid before.
 pub(super) fn expired() -> BoxedResponse {
     challenge(
@@ -146,6 +153,24 @@ pub(super) fn unavailable(why: &'static str) -> BoxedResponse {
     answer
         .headers_mut()
         .insert(RETRY_AFTER, HeaderValue::from_static("5"));
+    answer
+}
+
+/// 503 for this time.
+pub(super) fn unavailable_for(time: Duration, why: &'static str) -> BoxedResponse {
+    after(time, refuse(StatusCode::SERVICE_UNAVAILABLE, why))
+}
+
+/// 429, for a client that may try again after this time.
+pub(super) fn too_many(time: Duration, why: &'static str) -> BoxedResponse {
+    after(time, refuse(StatusCode::TOO_MANY_REQUESTS, why))
+}
+
+/// Tells the client when to try again, in whole seconds.
+fn after(time: Duration, mut answer: BoxedResponse) -> BoxedResponse {
+    let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
+    let headers = answer.headers_mut();
+    headers.insert(RETRY_AFTER, HeaderValue::from(seconds.max(1)));
     answer
 }
 

@@ -112,6 +112,12 @@ impl Events {
         })
     }
 
+    /// Writes this first.
+    pub(super) fn starting_with(mut self: Box<Self>, piece: Bytes) -> Box<Self> {
+        self.pieces.push_front(piece);
+        self
+    }
+
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(piece) = self.pieces.pop_front() {
             return Poll::Ready(Some(piece));

@@ -17,6 +17,7 @@ use super::admission::Place;
 use super::endpoint::Endpoint;
 use super::options::HttpLimits;
 use super::stop::Stop;
+use super::websocket::Upgrade;
 
 /// Maximum size of a request head, in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
@@ -37,18 +38,21 @@ pub(super) async fn serve<S>(
         stalled: None,
     });
     let place = Arc::new(place);
+    let upgrade = Arc::new(Upgrade::default());
     let service = service_fn({
-        let place = Arc::clone(&place);
+        let (place, upgrade) = (Arc::clone(&place), Arc::clone(&upgrade));
         move |request| {
             let (endpoint, place) = (Arc::clone(&endpoint), Arc::clone(&place));
-            async move { Ok::<_, Infallible>(*endpoint.respond(request, &place).await) }
+            let upgrade = Arc::clone(&upgrade);
+            async move { Ok::<_, Infallible>(*endpoint.respond(request, &place, &upgrade).await) }
         }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.idle_deadline)
         .max_buf_size(MAX_HEAD_BYTES)
-        .serve_connection(socket, service);
+        .serve_connection(socket, service)
+        .with_upgrades();
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = &mut connection => ended,
@@ -63,6 +67,11 @@ pub(super) async fn serve<S>(
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "connection error");
+        return;
+    }
+    let upgraded = upgrade.take();
+    if let Some(serving) = upgraded {
+        serving.await;
     }
 }
 

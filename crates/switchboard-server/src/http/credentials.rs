@@ -21,8 +21,6 @@ use crate::handler::Principal;
 
 /// Time for which what was read is taken to be current.
 const FRESH: Duration = Duration::from_millis(250);
-/// The same for a token that was not found: it may have been created a moment ago.
-const FRESH_FOR_UNKNOWN: Duration = Duration::from_millis(20);
 /// A token's last use is recorded at most this often, in milliseconds.
 const USE_INTERVAL: i64 = 60_000;
 
@@ -141,7 +139,7 @@ impl Credentials {
                 .tokens
                 .iter()
                 .any(|token| token.is_in_use());
-            if is_in_use && let Err(error) = named.fresh(FRESH).await {
+            if is_in_use && let Err(error) = named.read_since(None).await {
                 tracing::warn!(%error, "cannot read the tokens; revoked ones are not noticed");
             }
             tokens.extend(named.snapshot().tokens.iter().cloned());
@@ -214,7 +212,7 @@ impl TokenFile {
     /// The token in the file; `None` if it cannot be read.
     fn current(&self) -> Option<Arc<KnownToken>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if !is_fresh(state.read, FRESH) {
+        if state.read.is_none_or(|read| read.elapsed() >= FRESH) {
             state.read = Some(Instant::now());
             let stamp = stamp(&self.path);
             if stamp.is_none() || stamp != state.stamp {
@@ -263,15 +261,24 @@ impl StoreTokens {
             }
             found
         };
-        match find(&self.fresh(FRESH).await?) {
+        let arrived = Instant::now();
+        match find(&self.read_since(arrived.checked_sub(FRESH)).await?) {
             Some(token) => Ok(Some(token)),
-            None => Ok(find(&self.fresh(FRESH_FOR_UNKNOWN).await?)),
+            // It may have been created a moment ago.
+            None => Ok(find(&self.read_since(Some(arrived)).await?)),
         }
     }
 
-    /// The tokens, as they were at most this long ago.
-    async fn fresh(&self, age: Duration) -> Result<Arc<[Arc<KnownToken>]>, StoreError> {
-        let current = |snapshot: Snapshot| is_fresh(snapshot.at, age).then_some(snapshot.tokens);
+    /// The tokens, as they were at this time or later; as they are now if it is `None`.
+    async fn read_since(
+        &self,
+        earliest: Option<Instant>,
+    ) -> Result<Arc<[Arc<KnownToken>]>, StoreError> {
+        let earliest = earliest.unwrap_or_else(Instant::now);
+        let current = |snapshot: Snapshot| {
+            let is_current = snapshot.at.is_some_and(|at| at >= earliest);
+            is_current.then_some(snapshot.tokens)
+        };
         if let Some(tokens) = current(self.snapshot()) {
             return Ok(tokens);
         }
@@ -322,10 +329,6 @@ impl StoreTokens {
     fn lock(&self) -> MutexGuard<'_, Snapshot> {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn is_fresh(read: Option<Instant>, age: Duration) -> bool {
-    read.is_some_and(|read| read.elapsed() < age)
 }
 
 /// Changes when the file does.

@@ -26,7 +26,9 @@ use super::grant::Grant;
 use super::head::{
     accepts, check_post, event_id, received, session_id, speaks_stateful, speaks_stateless,
 };
+use super::legacy_sse::SseClients;
 use super::options::HttpOptions;
+use super::quota::Quotas;
 use super::sessions::{ClientSession, STANDALONE, Sessions};
 use super::stop::Stop;
 use super::stream::{EventStream, First};
@@ -37,6 +39,8 @@ pub(super) struct Endpoint {
     pub(super) options: HttpOptions,
     pub(super) access: AccessControl,
     pub(super) sessions: Sessions,
+    pub(super) sse: Arc<SseClients>,
+    pub(super) quotas: Quotas,
     pub(super) stop: Stop,
 }
 
@@ -51,6 +55,8 @@ impl Endpoint {
             handler,
             access,
             sessions: Sessions::new(&options.limits),
+            sse: Arc::default(),
+            quotas: Quotas::new(&options.limits),
             options,
             stop,
         }
@@ -80,6 +86,9 @@ impl Endpoint {
                 Err(answer::error(StatusCode::BAD_REQUEST, id.as_ref(), &error))
             }
             Some(Ok(ClientMessage::Request(request))) => {
+                if self.stop.is_draining() {
+                    return Err(shutting_down());
+                }
                 let id = request.id.clone();
                 let route = self
                     .classify(grant, &received, request)
@@ -187,7 +196,7 @@ impl Endpoint {
             First::Other => {
                 let options = self.event_options(None, None);
                 let held: Box<dyn Exchange> = exchange;
-                let held = Box::new(held);
+                let held = Box::new((held, grant.running.clone()));
                 let over = grant.until_over(&self.stop);
                 answer::events(Events::new(stream.read(None), &options, over, held))
             }
@@ -212,7 +221,7 @@ impl Endpoint {
             Ok(First::Other) => {
                 let label = session.keep(&stream);
                 let options = self.event_options(Some(label), Some(session.revision));
-                let held = Box::new(connected);
+                let held = Box::new((connected, grant.running.clone()));
                 let over = grant.until_over(&self.stop);
                 answer::events(Events::new(stream.read(None), &options, over, held))
             }
@@ -296,6 +305,9 @@ impl Endpoint {
         if !messages.any(ClientMessage::is_answered) {
             return self.one_way(grant, frame, received);
         }
+        if self.stop.is_draining() {
+            return Err(shutting_down());
+        }
         let frame = frame.in_session(session.revision);
         Ok(self.within_session(grant, &session, frame).await)
     }
@@ -336,7 +348,7 @@ impl Endpoint {
         }
         let options = self.event_options(Some(number), Some(session.revision));
         let held = Box::new(session.connect());
-        let events = Events::new(reader, &options, grant.until_over(&self.stop), held);
+        let events = Events::new(reader, &options, grant.until_expired(&self.stop), held);
         Ok(answer::events(events))
     }
 
@@ -429,11 +441,16 @@ fn cut_short(grant: &Grant) -> BoxedResponse {
     if grant.is_over() {
         answer::unauthorized(true)
     } else {
-        answer::unavailable("the server is shutting down")
+        shutting_down()
     }
 }
 
-fn unreadable_body(unread: Unread, max_bytes: usize) -> BoxedResponse {
+/// The client should send the request again over another connection, to another server.
+pub(super) fn shutting_down() -> BoxedResponse {
+    answer::closing(answer::unavailable("the server is shutting down"))
+}
+
+pub(super) fn unreadable_body(unread: Unread, max_bytes: usize) -> BoxedResponse {
     match unread {
         Unread::TooLarge => answer::refuse(
             StatusCode::PAYLOAD_TOO_LARGE,
@@ -449,7 +466,7 @@ fn unreadable_body(unread: Unread, max_bytes: usize) -> BoxedResponse {
     }
 }
 
-fn unreadable(error: &ParseError) -> BoxedResponse {
+pub(super) fn unreadable(error: &ParseError) -> BoxedResponse {
     let object = ErrorObject::new(error.code(), error.to_string());
     answer::error(StatusCode::BAD_REQUEST, error.id.as_ref(), &object)
 }

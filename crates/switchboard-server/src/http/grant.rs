@@ -5,7 +5,9 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
+use super::quota::RunningRequest;
 use super::stop::Stop;
 use crate::handler::{Client, ClientKind, Principal};
 
@@ -17,6 +19,10 @@ pub(super) struct Grant {
     pub(super) profile: Option<Arc<str>>,
     /// `None` if the grant lasts as long as the server.
     pub(super) lease: Option<Lease>,
+    /// When the client must present another token, which does not end its requests and sessions; `None`: never.
+    pub(super) expires: Option<Instant>,
+    /// The request that is counted; `None` before and for streams outside of requests.
+    pub(super) running: Option<Arc<RunningRequest>>,
 }
 
 impl Grant {
@@ -26,6 +32,16 @@ impl Grant {
             principal,
             profile: None,
             lease: None,
+            expires: None,
+            running: None,
+        }
+    }
+
+    /// The grant for what outlives the request.
+    pub(super) fn owner(&self) -> Self {
+        Self {
+            running: None,
+            ..self.clone()
         }
     }
 
@@ -37,7 +53,12 @@ impl Grant {
 
     /// Whether a session opened under `self` may be used under `other`.
     pub(super) fn covers(&self, other: &Self) -> bool {
-        !self.is_over() && self.principal == other.principal && self.profile == other.profile
+        self.covers_principal(other) && self.profile == other.profile
+    }
+
+    /// The same where the request does not name the profile again.
+    pub(super) fn covers_principal(&self, other: &Self) -> bool {
+        !self.is_over() && self.principal == other.principal
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -54,6 +75,21 @@ impl Grant {
             tokio::select! {
                 () = lease.over() => {}
                 () = stop.stopped() => {}
+            }
+        }
+        .boxed()
+    }
+
+    /// The same, or when the client must present another token. For streams that can be opened again.
+    pub(super) fn until_expired(&self, stop: &Stop) -> BoxFuture<'static, ()> {
+        let over = self.until_over(stop);
+        let Some(expires) = self.expires else {
+            return over;
+        };
+        async move {
+            tokio::select! {
+                () = over => {}
+                () = sleep_until(expires) => {}
             }
         }
         .boxed()

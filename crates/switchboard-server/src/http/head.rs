@@ -11,11 +11,7 @@ use super::answer::{self, BoxedResponse};
 
 /// Checks `Content-Type` and `Accept` of a POST before its body is read.
 pub(super) fn check_post(headers: &HeaderMap) -> Result<(), BoxedResponse> {
-    let is_json = headers.get(CONTENT_TYPE).is_some_and(|value| {
-        let media = value.as_bytes().split(|byte| *byte == b';').next();
-        media.is_some_and(|media| media.trim_ascii().eq_ignore_ascii_case(b"application/json"))
-    });
-    if !is_json {
+    if !is_json(headers) {
         return Err(answer::refuse(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "the body must be application/json",
@@ -28,6 +24,14 @@ pub(super) fn check_post(headers: &HeaderMap) -> Result<(), BoxedResponse> {
         ));
     }
     Ok(())
+}
+
+/// Whether the body is JSON.
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|value| {
+        let media = value.as_bytes().split(|byte| *byte == b';').next();
+        media.is_some_and(|media| media.trim_ascii().eq_ignore_ascii_case(b"application/json"))
+    })
 }
 
 /// Whether the client accepts this media type. Without an `Accept` header it accepts all.

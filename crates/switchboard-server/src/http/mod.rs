@@ -1,4 +1,4 @@
-//! Many clients over Streamable HTTP, on one endpoint for both eras.
+//! Many clients over Streamable HTTP, on one endpoint for both eras, over WebSocket and over HTTP+SSE.
 //!
 //! | where | what |
 //! |---|---|
@@ -10,6 +10,9 @@
 //! | `access`, `grant` | checks `Host`, `Origin` and token before anything else of a request; who makes the request |
 //! | `router` | the paths and their profiles |
 //! | `endpoint`, `head` | the transport's rules: POST, GET, DELETE and their headers |
+//! | `websocket`, `legacy_sse` | clients over WebSocket, and of the transport of 2024-11-05 |
+//! | `quota` | how many requests run at once, and how many start per second |
+//! | `tls`, `oauth` | certificates; access tokens of an authorization server |
 //! | `sessions` | open sessions and their expiry |
 //! | `stream`, `body` | queued events, how they are written, and how a lost stream is resumed |
 //! | `answer`, `stop` | statuses, headers, errors; the shutdown signal |
@@ -26,14 +29,19 @@ mod credentials;
 mod endpoint;
 mod grant;
 mod head;
+mod legacy_sse;
 mod listener;
 mod named_tokens;
+mod oauth;
 mod options;
+mod quota;
 mod router;
 mod sessions;
 mod stop;
 mod stream;
+mod tls;
 mod token;
+mod websocket;
 
 use std::io;
 use std::net::SocketAddr;
@@ -48,22 +56,29 @@ use access::AccessControl;
 use admission::{Admission, Place};
 use endpoint::Endpoint;
 use listener::{Accepted, Listener};
+use tls::Tls;
 
 pub use credentials::TokenSources;
 pub use named_tokens::{
     CreateTokenError, DEFAULT_TOKEN, NamedTokens, NewToken, TokenInfo, TokenName,
 };
+pub use oauth::OAuthOptions;
 pub use options::{Access, Address, HttpLimits, HttpOptions};
 pub use stop::Shutdown;
+pub use tls::{TlsError, TlsFiles};
 pub use token::{Token, TokenError};
 
 /// Backoff after a failed `accept`, for example when there are no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// Interval of looking whether all requests have ended.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
+
 /// A bound HTTP server; [`serve`](Self::serve) runs it.
 pub struct HttpServer {
     listener: Listener,
     address: Option<SocketAddr>,
+    tls: Option<Arc<Tls>>,
     endpoint: Arc<Endpoint>,
     limits: HttpLimits,
     path: String,
@@ -89,6 +104,9 @@ pub enum BindErrorKind {
     /// The address is not loopback, and remote access was not allowed.
     #[error("other machines could reach it")]
     Remote,
+    /// The files for TLS cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The operating system returned an error.
     #[error("{0}")]
     System(#[from] io::Error),
@@ -104,7 +122,7 @@ impl BindError {
             BindErrorKind::System(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 Some("the address is already in use: choose another port")
             }
-            BindErrorKind::System(_) => None,
+            BindErrorKind::Tls(_) | BindErrorKind::System(_) => None,
         }
     }
 }
@@ -129,6 +147,8 @@ impl HttpServer {
         {
             return Err(failed(BindErrorKind::Remote));
         }
+        let tls = options.tls.clone().map(Tls::load).transpose();
+        let tls = tls.map_err(|error| failed(error.into()))?;
         let listener = Listener::bind(&options.address).await;
         let listener = listener.map_err(|error| failed(error.into()))?;
         let address = listener.address().map_err(|error| failed(error.into()))?;
@@ -137,6 +157,7 @@ impl HttpServer {
         let server = Self {
             listener,
             address,
+            tls: tls.map(Arc::new),
             limits: options.limits.clone(),
             path: options.path.clone(),
             endpoint: Arc::new(Endpoint::new(handler, options, access, stopper.listen())),
@@ -153,11 +174,12 @@ impl HttpServer {
     /// The endpoint's URL; `None` for a unix-domain socket.
     pub fn url(&self) -> Option<String> {
         let address = self.address?;
-        Some(format!("http://{address}{}", self.path))
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        Some(format!("{scheme}://{address}{}", self.path))
     }
 
     /// Serves clients until shut down, then ends streams and sessions and returns, at the latest after
-    /// [`HttpLimits::closing`]. Dropping the future ends everything at once.
+    /// [`HttpLimits::closing`]; before that, running requests may end if the server is to drain. Dropping the future ends everything at once.
     pub async fn serve(self) {
         let mut connections = JoinSet::new();
         tokio::select! {
@@ -166,6 +188,20 @@ impl HttpServer {
         }
         // Accepts no further connections.
         drop(self.listener);
+        let stop = self.stopper.listen();
+        let drained = async {
+            while self.endpoint.running() > 0 {
+                sleep(DRAIN_INTERVAL).await;
+            }
+        };
+        tokio::select! {
+            () = drained => {}
+            () = sleep(self.limits.drain) => {
+                tracing::warn!(requests = self.endpoint.running(), "some requests did not end in time");
+            }
+            () = stop.stopped() => {}
+        }
+        self.stopper.stop();
         let sessions = self.endpoint.sessions.end_all();
         let ending = async {
             while connections.join_next().await.is_some() {}
@@ -183,7 +219,7 @@ impl HttpServer {
     }
 
     async fn accept_all(&self, connections: &mut JoinSet<()>) {
-        let mut stopped = std::pin::pin!(self.stopper.listen().stopped());
+        let mut stopped = std::pin::pin!(self.stopper.listen().draining());
         let admission = Admission::new(&self.limits);
         let mut expiry = interval(
             self.limits
@@ -222,13 +258,26 @@ impl HttpServer {
         let endpoint = Arc::clone(&self.endpoint);
         let limits = self.limits.clone();
         let stop = self.stopper.listen();
+        let tls = self.tls.as_deref().map(Tls::acceptor);
         async move {
-            match socket {
-                Accepted::Tcp(socket) => {
+            match (socket, tls) {
+                (Accepted::Tcp(socket), None) => {
                     connection::serve(socket, endpoint, &limits, place, stop).await;
                 }
+                (Accepted::Tcp(socket), Some(tls)) => {
+                    let accepted = tokio::select! {
+                        accepted = tls.accept(socket) => accepted,
+                        () = place.lost() => return,
+                    };
+                    match accepted {
+                        Ok(socket) => {
+                            connection::serve(socket, endpoint, &limits, place, stop).await;
+                        }
+                        Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
+                    }
+                }
                 #[cfg(unix)]
-                Accepted::Unix(socket) => {
+                (Accepted::Unix(socket), _) => {
                     connection::serve(socket, endpoint, &limits, place, stop).await;
                 }
             }

@@ -1,10 +1,13 @@
 //! Options of the HTTP server: address, access, limits.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::credentials::TokenSources;
+use super::oauth::OAuthOptions;
+use super::tls::TlsFiles;
 use super::token::Token;
 
 /// The socket to listen on.
@@ -48,6 +51,10 @@ pub struct HttpOptions {
     pub cors: bool,
     /// Path of the endpoint, `/mcp` by default.
     pub path: String,
+    /// Serves HTTPS; `None`: HTTP.
+    pub tls: Option<TlsFiles>,
+    /// Accepts access tokens of an authorization server as well.
+    pub oauth: Option<OAuthOptions>,
     /// Sizes, counts and timeouts.
     pub limits: HttpLimits,
 }
@@ -68,6 +75,12 @@ pub struct HttpLimits {
     pub max_sessions: usize,
     /// Time after which a session without running requests and connections is ended.
     pub session_idle: Duration,
+    /// Maximum number of requests that run at once; beyond that the answer is 503.
+    pub max_requests: usize,
+    /// The same for one client, as access control has identified it; beyond that the answer is 429.
+    pub max_requests_per_client: usize,
+    /// Requests per second of one client; beyond that the answer is 429. `None`: unlimited.
+    pub max_rate_per_client: Option<NonZeroU32>,
     /// Maximum size of a request body.
     pub max_body_bytes: usize,
     /// Time for a new connection to send a request that passes access control.
@@ -92,6 +105,8 @@ pub struct HttpLimits {
     pub stream_lifetime: Option<Duration>,
     /// Delay before a client that lost a stream should reconnect.
     pub retry: Duration,
+    /// Time for running requests to end when the server drains.
+    pub drain: Duration,
     /// Time a shutdown may take before connections are closed forcibly.
     pub closing: Duration,
 }
@@ -104,6 +119,9 @@ impl Default for HttpLimits {
             max_strangers_per_address: 128,
             max_sessions: 1024,
             session_idle: Duration::from_secs(30 * 60),
+            max_requests: 8192,
+            max_requests_per_client: 4096,
+            max_rate_per_client: None,
             max_body_bytes: 16 * 1024 * 1024,
             head_deadline: Duration::from_secs(5),
             idle_deadline: Duration::from_secs(60),
@@ -115,6 +133,7 @@ impl Default for HttpLimits {
             keep_alive: Duration::from_secs(15),
             stream_lifetime: None,
             retry: Duration::from_secs(1),
+            drain: Duration::from_secs(10),
             closing: Duration::from_secs(5),
         }
     }
@@ -131,6 +150,8 @@ impl HttpOptions {
             allowed_origins: Vec::new(),
             cors: false,
             path: "/mcp".to_owned(),
+            tls: None,
+            oauth: None,
             limits: HttpLimits::default(),
         }
     }

@@ -13,27 +13,41 @@ use tokio::time::sleep;
 
 use super::admission::Place;
 use super::answer::{self, BoxedResponse};
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, shutting_down};
 use super::grant::Grant;
+use super::legacy_sse;
+use super::websocket::{self, Upgrade};
 
 /// Interval of looking for tokens that are no longer valid.
 const ACCESS_INTERVAL: Duration = Duration::from_millis(500);
 
+/// Path for WebSocket clients.
+const WEBSOCKET: &str = "/ws";
+
+enum Path {
+    Streamable,
+    LegacyStream,
+    LegacyMessages,
+    WebSocket,
+}
+
 impl Endpoint {
-    /// Answers a request on the connection that holds `place`.
+    /// Answers a request on the connection that holds `place`. After the answer, the connection is used for `upgrade`,
+    /// if that is set.
     pub(super) async fn respond(
         &self,
         request: Request<RequestBody>,
         place: &Place,
+        upgrade: &Upgrade,
     ) -> BoxedResponse {
-        let (head, mut body) = request.into_parts();
+        let (mut head, mut body) = request.into_parts();
         let (mut answer, origin) = match self.access.check(&head).await {
             Ok(_) if !place.admit().await => {
                 let why = "the server has too many connections; try again later";
                 (answer::closing(answer::unavailable(why)), true)
             }
             Ok(grant) => {
-                let answered = self.route(grant, &head, &mut body).await;
+                let answered = self.route(grant, &mut head, &mut body, upgrade).await;
                 (answered.unwrap_or_else(|refused| refused), true)
             }
             Err(refused) => {
@@ -58,25 +72,73 @@ impl Endpoint {
     async fn route(
         &self,
         mut grant: Grant,
-        head: &Parts,
+        head: &mut Parts,
         body: &mut RequestBody,
+        upgrade: &Upgrade,
     ) -> Result<BoxedResponse, BoxedResponse> {
-        let rest = head.uri.path().strip_prefix(self.options.path.as_str());
-        let profile = match rest {
-            Some("") => None,
-            Some(rest) => Some(rest.strip_prefix('/').ok_or_else(|| self.not_found())?),
-            None => return Err(self.not_found()),
-        };
+        let (route, profile) = self.find(head.uri.path()).ok_or_else(|| self.not_found())?;
         self.choose_profile(&mut grant, profile)?;
-        match head.method {
-            Verb::POST => self.post(&grant, head, body).await,
-            Verb::GET => self.listen(&grant, &head.headers),
-            Verb::DELETE => self.end_session(&grant, &head.headers),
-            _ => Err(answer::not_allowed(
+        if head.method == Verb::POST {
+            grant.running = Some(Arc::new(self.quotas.begin(&grant.principal)?));
+        }
+        if head.method == Verb::GET && self.stop.is_draining() {
+            return Err(shutting_down());
+        }
+        match (route, &head.method) {
+            (Path::Streamable, &Verb::POST) => self.post(&grant, head, body).await,
+            (Path::Streamable, &Verb::GET) => self.listen(&grant, &head.headers),
+            (Path::Streamable, &Verb::DELETE) => self.end_session(&grant, &head.headers),
+            (Path::Streamable, _) => Err(answer::not_allowed(
                 "POST, GET, DELETE",
                 "the endpoint accepts POST, GET and DELETE",
             )),
+            (Path::LegacyStream, &Verb::GET) => self.open_stream(&grant, &head.headers),
+            (Path::LegacyStream, _) => Err(answer::not_allowed(
+                "GET",
+                "GET opens the stream of a client",
+            )),
+            (Path::LegacyMessages, &Verb::POST) => self.take_message(&grant, head, body).await,
+            (Path::LegacyMessages, _) => {
+                Err(answer::not_allowed("POST", "messages are sent with POST"))
+            }
+            (Path::WebSocket, &Verb::GET) => websocket::accept(
+                head,
+                &grant,
+                Arc::clone(&self.handler),
+                &self.options.limits,
+                &self.stop,
+                upgrade,
+            ),
+            (Path::WebSocket, _) => {
+                Err(answer::not_allowed("GET", "a WebSocket is opened with GET"))
+            }
         }
+    }
+
+    /// The route of a path, and the profile that it names.
+    fn find<'p>(&self, path: &'p str) -> Option<(Path, Option<&'p str>)> {
+        if path == legacy_sse::MESSAGES {
+            return Some((Path::LegacyMessages, None));
+        }
+        let routes = [
+            (self.options.path.as_str(), Path::Streamable),
+            (legacy_sse::STREAM, Path::LegacyStream),
+            (WEBSOCKET, Path::WebSocket),
+        ];
+        routes.into_iter().find_map(|(prefix, route)| {
+            let rest = path.strip_prefix(prefix)?;
+            let profile = match rest {
+                "" => None,
+                _ => Some(rest.strip_prefix('/')?),
+            };
+            Some((route, profile))
+        })
+    }
+
+    /// The number of requests that are running, also of clients that have lost their connection.
+    pub(super) fn running(&self) -> usize {
+        let detached = self.sessions.running() + self.sse.running();
+        self.quotas.running().max(detached)
     }
 
     /// Ends the sessions of clients that lose access.

@@ -85,7 +85,7 @@ impl Sessions {
         let exchange = handler.open(&client, Arc::clone(&sink));
         Some(Beginning {
             key,
-            owner: owner.clone(),
+            owner: owner.owner(),
             exchange,
             standalone,
             sink,
@@ -146,7 +146,7 @@ impl Sessions {
         let (exchange, revision) = handler.resume(&client, Arc::clone(&sink))?;
         let resumed = Beginning {
             key: key.clone(),
-            owner: grant.clone(),
+            owner: grant.owner(),
             exchange,
             standalone,
             sink,
@@ -190,6 +190,14 @@ impl Sessions {
             session.end();
         }
         ended
+    }
+
+    /// The number of requests that are running.
+    pub(super) fn running(&self) -> usize {
+        let open = self.lock();
+        open.values()
+            .map(|session| session.exchange.in_flight())
+            .sum()
     }
 
     pub(super) fn count(&self) -> usize {

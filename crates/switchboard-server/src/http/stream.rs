@@ -146,6 +146,11 @@ impl EventStream {
         self.lock().is_finished
     }
 
+    /// Whether more is queued than a client that reads its stream lets happen.
+    pub(super) fn is_behind(&self) -> bool {
+        self.lock().backlog.is_over()
+    }
+
     /// Whether the stream has ended and all frames were written.
     pub(super) fn is_spent(&self) -> bool {
         let state = self.lock();

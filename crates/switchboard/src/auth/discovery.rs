@@ -6,6 +6,7 @@
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use switchboard_config::text::visible;
 use url::Url;
 
@@ -109,6 +110,42 @@ pub(super) async fn discover(
         wants_dpop: own.wants_dpop || challenge.wants_dpop,
         reach: found.reach,
     })
+}
+
+/// Fetches the keys (a JWK set) with which an authorization server signs its tokens.
+pub async fn signing_keys(
+    fetcher: &Fetcher,
+    issuer: &str,
+) -> Result<Box<RawValue>, LoginErrorKind> {
+    let problem = |url: &str, problem: &str| LoginErrorKind::Document {
+        url: visible(url).into_owned(),
+        problem: problem.to_owned(),
+    };
+    let address = Url::parse(issuer).map_err(|_| problem(issuer, "is not a valid issuer URL"))?;
+    let reach = fetcher.reach(&address, Vec::new()).await;
+    let found = Finder { fetcher, reach };
+    for place in server_metadata_places(&address) {
+        let Some(wire) = found.document::<KeysWire>(&place).await? else {
+            continue;
+        };
+        if wire.issuer != issuer {
+            return Err(LoginErrorKind::IssuerMismatch {
+                expected: visible(issuer).into_owned(),
+                found: visible(&wire.issuer).into_owned(),
+            });
+        }
+        let keys = wire
+            .jwks_uri
+            .as_deref()
+            .and_then(|url| Url::parse(url).ok());
+        let keys = keys.ok_or_else(|| problem(place.as_str(), "names no valid URL of keys"))?;
+        let document = found.document::<Box<RawValue>>(&keys).await?;
+        return document.ok_or_else(|| problem(keys.as_str(), "is not a set of keys"));
+    }
+    Err(problem(
+        issuer,
+        "publishes no authorization server metadata",
+    ))
 }
 
 impl Endpoints {
@@ -314,6 +351,12 @@ struct ServerWire {
     dpop_signing_alg_values_supported: Option<Vec<String>>,
     authorization_response_iss_parameter_supported: Option<bool>,
     client_id_metadata_document_supported: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct KeysWire {
+    issuer: String,
+    jwks_uri: Option<String>,
 }
 
 /// Whether a text contains only characters allowed in a URI (RFC 3986). The authorization URL is passed to another

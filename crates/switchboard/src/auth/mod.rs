@@ -36,6 +36,7 @@ pub(crate) mod vault;
 
 pub use authorizer::{Authorizer, Credentials, Refusal, Target, Verdict};
 pub(crate) use challenge::wants_more_scope;
+pub use discovery::signing_keys;
 pub use error::{LoginError, LoginErrorKind};
 pub(crate) use fetch::DPOP_NONCE;
 pub use fetch::{FetchErrorKind, Fetcher};

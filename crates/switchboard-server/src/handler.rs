@@ -35,6 +35,11 @@ pub trait Handler: Send + Sync + 'static {
         false
     }
 
+    /// The id of a new session. With `None`, a random one is used.
+    fn session_key(&self) -> Option<SessionKey> {
+        None
+    }
+
     /// Resumes a session that another process opened, for example after a restart, and returns its negotiated revision.
     ///
     /// With `None`, the client gets 404 and must start a new session, as the specification requires.

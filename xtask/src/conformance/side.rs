@@ -216,7 +216,7 @@ impl GatewayServer {
         for name in ["home", "config", "state", "project"] {
             std::fs::create_dir_all(folder.join(name)).map_err(failed)?;
         }
-        let entry = format!("[servers.suite]\nurl = \"{}\"\n", server.url);
+        let entry = format!("[mcp_servers.suite]\nurl = \"{}\"\n", server.url);
         std::fs::write(folder.join("config/mcp.toml"), entry).map_err(failed)?;
         let mut command = Command::new(&program);
         command

@@ -75,7 +75,10 @@ impl Sessions {
         limits: &HttpLimits,
         principal: Principal,
     ) -> Option<Beginning> {
-        let key = SessionKey::new(&random_text()?)?;
+        let key = match handler.session_key() {
+            Some(key) => key,
+            None => SessionKey::new(&random_text()?)?,
+        };
         let (standalone, sink) = self.standalone(limits);
         let client = Client::new(ClientKind::Session(key.clone()), principal);
         let exchange = handler.open(&client, Arc::clone(&sink));

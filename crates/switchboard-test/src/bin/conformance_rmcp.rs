@@ -37,6 +37,8 @@ use tokio::time::sleep;
 
 use definitions::{form, form_of_choices, form_with_defaults, plain, text_form, to_the_model};
 
+/// Key of a question and its answer.
+const ANSWER: &str = "answer";
 /// Duration of a step of a tool.
 const STEP: Duration = Duration::from_millis(50);
 
@@ -237,8 +239,15 @@ async fn works(
             text("Reported progress.")
         }
         "test_sampling" => {
-            let question = typed(&to_the_model(&argument("prompt")))?;
-            let answer = context.peer.create_message(question).await;
+            let question = to_the_model(&argument("prompt"));
+            if is_stateless(context) {
+                let question = json!({"method": "sampling/createMessage", "params": question});
+                return match answered(request)? {
+                    Some(answer) => text(&format!("LLM response: {answer}")),
+                    None => ask(&json!({ANSWER: question}), None),
+                };
+            }
+            let answer = context.peer.create_message(typed(&question)?).await;
             let answer = to_value(&answer.map_err(failed)?)?;
             text(&format!("LLM response: {answer}"))
         }
@@ -248,10 +257,12 @@ async fn works(
                 "email": {"type": "string", "description": "User's email address"},
             });
             let question = form(&argument("message"), &fields, &["username", "email"]);
-            elicit(context, &question).await
+            elicit(request, context, &question).await
         }
-        "test_elicitation_sep1034_defaults" => elicit(context, &form_with_defaults()).await,
-        "test_elicitation_sep1330_enums" => elicit(context, &form_of_choices()).await,
+        "test_elicitation_sep1034_defaults" => {
+            elicit(request, context, &form_with_defaults()).await
+        }
+        "test_elicitation_sep1330_enums" => elicit(request, context, &form_of_choices()).await,
         "test_custom_headers" => text(&argument("region")),
         "json_schema_2020_12_tool" => text(&arguments.to_string()),
         other => Err(ErrorData::invalid_params(
@@ -261,10 +272,21 @@ async fn works(
     }
 }
 
-/// Asks the user and returns the answer as text.
-async fn elicit(context: &Context, question: &Value) -> Result<CallToolResponse, ErrorData> {
-    let answer = context.peer.create_elicitation(typed(question)?).await;
-    let answer = to_value(&answer.map_err(failed)?)?;
+/// Asks the user in the way of the request's era, and returns the answer as text.
+async fn elicit(
+    request: &CallToolRequestParams,
+    context: &Context,
+    question: &Value,
+) -> Result<CallToolResponse, ErrorData> {
+    let answer = if is_stateless(context) {
+        match answered(request)? {
+            Some(answer) => answer,
+            None => return ask(&json!({ANSWER: elicitation(question)}), None),
+        }
+    } else {
+        let answer = context.peer.create_elicitation(typed(question)?).await;
+        to_value(&answer.map_err(failed)?)?
+    };
     let (action, filled_in) = (&answer["action"], &answer["content"]);
     let action = action.as_str().unwrap_or_default();
     text(&format!(
@@ -272,15 +294,27 @@ async fn elicit(context: &Context, question: &Value) -> Result<CallToolResponse,
     ))
 }
 
+fn is_stateless(context: &Context) -> bool {
+    let version = context.meta.protocol_version();
+    version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
+/// The client's answer to the only question; `None` if it has not been asked.
+fn answered(request: &CallToolRequestParams) -> Result<Option<Value>, ErrorData> {
+    let answers = to_value(&request.input_responses)?;
+    Ok(answers.get(ANSWER).cloned())
+}
+
+/// Ends the request with questions to the client.
+fn ask(questions: &Value, state: Option<&str>) -> Result<CallToolResponse, ErrorData> {
+    Ok(input_required(questions, state)?.into())
+}
+
 /// Tools of the stateless era, which ask for input first.
 fn asks_first(request: &CallToolRequestParams) -> Result<CallToolResponse, ErrorData> {
     let answers = to_value(&request.input_responses)?;
     let state = to_value(&request.request_state)?;
     let has = |key: &str| answers.get(key).is_some();
-    let ask = |questions: &Value, state: Option<&str>| {
-        let wanted = input_required(questions, state)?;
-        Ok(CallToolResponse::from(wanted))
-    };
     let name = elicitation(&text_form("What is your name?", "name"));
     let sampling =
         |text: &str| json!({"method": "sampling/createMessage", "params": to_the_model(text)});

@@ -1,7 +1,8 @@
-//! `cargo xtask conformance`: runs the official suite's scenarios against our client and our server.
+//! `cargo xtask conformance`: runs the official suite's scenarios against our client, our server and our gateway.
 //!
 //! The suite runs one scenario at a time, and lists its scenarios with their revisions. Failures must be listed in
-//! `tests/interop/conformance-expected-failures.txt`, and everything listed there must fail.
+//! `tests/interop/conformance-expected-failures.txt`, and everything listed there must fail. Behind the gateway, every
+//! scenario must pass that the server passes by itself.
 
 mod side;
 
@@ -12,13 +13,16 @@ use serde_json::Value;
 
 use crate::interop;
 use crate::run::root;
-use side::Side;
+use side::{Side, Upstream};
 
 /// The revisions to run. Extension scenarios belong to none and run once.
 const REVISIONS: [&str; 4] = ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 
 pub(crate) fn conformance(words: &[&str]) -> Result<(), String> {
     let npm = interop::install_npm()?;
+    if let ["gateway", names @ ..] = words {
+        return behind_gateway(&npm, names);
+    }
     let (sides, names) = match words {
         ["--client", client, names @ ..] => (vec![Side::client(Some(Path::new(client)))?], names),
         ["server", names @ ..] => (vec![Side::server()?], names),
@@ -30,7 +34,7 @@ pub(crate) fn conformance(words: &[&str]) -> Result<(), String> {
     let mut summary = Vec::new();
     let mut surprises = Vec::new();
     for side in sides {
-        let suite = Suite::new(&npm, side);
+        let suite = Suite::new(&npm, side, "");
         let runs = select(suite.scenarios()?, names)?;
         let passed = suite.run_all(&runs, &expected, &mut surprises)?;
         let name = suite.side.name();
@@ -44,6 +48,46 @@ pub(crate) fn conformance(words: &[&str]) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("not as expected: {}", surprises.join(", ")))
+}
+
+/// Runs each scenario against a server by itself, and if it passes, behind the gateway, where it must pass, too.
+fn behind_gateway(npm: &Path, names: &[&str]) -> Result<(), String> {
+    let mut summary = Vec::new();
+    let mut lost = Vec::new();
+    for upstream in Upstream::ALL {
+        let direct = Suite::new(npm, upstream.start()?, upstream.program());
+        let behind = Suite::new(npm, upstream.start_behind_gateway()?, upstream.program());
+        let (mut passed, mut both) = (0, 0);
+        for run in select(direct.scenarios()?, names)? {
+            let name = format!("{} {run}", upstream.program());
+            let by_itself = direct.run(&run)?;
+            if !by_itself.problems.is_empty() {
+                println!("skip  {name}: does not pass without the gateway either");
+                continue;
+            }
+            passed += 1;
+            let verdict = behind.run(&run)?;
+            if verdict.problems.is_empty() {
+                both += 1;
+                println!("ok    {name} ({} checks)", verdict.checks);
+                continue;
+            }
+            println!("LOST  {name}");
+            for problem in &verdict.problems {
+                println!("        {problem}");
+            }
+            lost.push(name);
+        }
+        let name = upstream.program();
+        summary.push(format!(
+            "{name}: {both} of {passed} scenarios that it passes, it passes behind the gateway"
+        ));
+    }
+    println!("\n{}", summary.join("\n"));
+    if lost.is_empty() {
+        return Ok(());
+    }
+    Err(format!("lost behind the gateway: {}", lost.join(", ")))
 }
 
 /// One scenario for one revision.
@@ -74,11 +118,15 @@ struct Suite {
 }
 
 impl Suite {
-    fn new(npm: &Path, side: Side) -> Self {
+    /// `group` is the folder of its results.
+    fn new(npm: &Path, side: Side, group: &str) -> Self {
         Self {
             node: npm.join("node_modules/node/bin/node"),
             program: npm.join("node_modules/@modelcontextprotocol/conformance/dist/index.js"),
-            results: interop::folder().join("conformance").join(side.name()),
+            results: interop::folder()
+                .join("conformance")
+                .join(group)
+                .join(side.name()),
             side,
         }
     }
@@ -121,7 +169,7 @@ impl Suite {
     fn scenarios(&self) -> Result<Vec<Run>, String> {
         let output = self
             .command()
-            .args(["list", &format!("--{}", self.side.name())])
+            .args(["list", &format!("--{}", self.side.role())])
             .output()
             .map_err(|error| format!("the conformance suite could not be started: {error}"))?;
         let mut runs = parse_list(&String::from_utf8_lossy(&output.stdout));
@@ -167,6 +215,12 @@ impl Suite {
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.node);
+        if let Some(token) = self.side.token() {
+            // The suite has no option for a token.
+            let add_token = root().join("tests/interop/clients/authorization.mjs");
+            command.arg("--import").arg(add_token);
+            command.env("SWITCHBOARD_TEST_TOKEN", token);
+        }
         command.arg(&self.program).current_dir(root());
         command
     }

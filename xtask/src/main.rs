@@ -35,8 +35,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   package         make the Python and Node packages in target/packages, and try them in empty environments
   interop         install third-party servers, clients and suites; `test` does so too
   model           test the agent with a small local model: one call and its result
-  conformance [client|server|--client PROGRAM] [SCENARIO|REVISION…]
-                  run the official suite's scenarios: all of both sides, or the named ones (default side: client)";
+  conformance [client|server|gateway|--client PROGRAM] [SCENARIO|REVISION…]
+                  run the official suite's scenarios: all of both sides, or the named ones (default side: client);
+                  gateway: two servers, each by itself and behind the gateway";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -35,6 +35,11 @@ pub trait Handler: Send + Sync + 'static {
         false
     }
 
+    /// The id of a new session. With `None`, a random one is used.
+    fn session_key(&self) -> Option<SessionKey> {
+        None
+    }
+
     /// Resumes the session of a client ([`ClientKind::Session`]) that another process opened, for example after a
     /// restart, and returns its negotiated revision. Sessions of another principal or profile must not be resumed.
     ///

@@ -169,6 +169,12 @@ pub fn python_client() -> Result<Launch, InteropError> {
     python_program(&[&script.to_string_lossy()])
 }
 
+/// Our script for the client of fastmcp.
+pub fn fastmcp_client() -> Result<Launch, InteropError> {
+    let script = existing(root().join("tests/interop/clients/fastmcp_client.py"))?;
+    python_program(&[&script.to_string_lossy()])
+}
+
 /// Folder of the installed npm packages.
 pub fn node_modules() -> Result<PathBuf, InteropError> {
     installed("npm/node_modules")

@@ -4,8 +4,12 @@
 //! the client that made the request, and no other. Each request therefore names its [`Caller`]; the connection finds out
 //! whose request a question belongs to, and [`asked_by`] tells the handler of the host.
 
+use std::borrow::Cow;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use switchboard_protocol::types::Raw;
 use switchboard_protocol::types::capabilities::ClientCapabilities;
@@ -15,7 +19,7 @@ use crate::handler::ClientHandler;
 use crate::profile::Profile;
 
 /// The extension for long-running calls, which the host follows itself.
-pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// A request of one client.
 #[derive(Clone)]
@@ -33,8 +37,13 @@ pub struct Caller {
     /// Members that repeat a request with input (`inputResponses`, `requestState`), an object; `None` if the client has
     /// not been asked.
     pub input: Option<Box<RawValue>>,
-    /// Whether a result that requires input is returned as it is, for the client to provide the input.
+    /// Whether the client belongs to the stateless era. A result that requires input is then returned as it is, for the
+    /// client to provide the input, and servers are told of the client's capabilities and of no others.
     pub takes_unfinished: bool,
+    /// Whether a task is returned as it is, for the client to follow (tasks extension). Otherwise it is followed here.
+    pub takes_tasks: bool,
+    /// The client's wish that the call runs as a task: the member `task` of its params (2025-11-25).
+    pub task: Option<Box<RawValue>>,
 }
 
 impl Caller {
@@ -49,17 +58,65 @@ impl Caller {
         }
         let mut members = connection.clone();
         if era == Era::Stateless {
-            let capabilities = with_tasks(self.handler.capabilities());
+            let capabilities = self.handler.capabilities();
+            let capabilities = if self.takes_unfinished {
+                capabilities
+            } else {
+                // Tasks of its calls are followed here.
+                with_tasks(capabilities)
+            };
             members.set(meta::CLIENT_CAPABILITIES, &capabilities).ok()?;
         }
         if let Some(own) = &self.meta {
-            let own: std::collections::BTreeMap<String, &RawValue> =
-                serde_json::from_str(own.get()).ok()?;
-            for (key, value) in own {
-                members.set(key, value).ok()?;
+            let own: OrderedMembers<'_> = serde_json::from_str(own.get()).ok()?;
+            for (key, value) in own.0 {
+                // In the stateful era, a level is set once per connection.
+                if era == Era::Stateless || key != meta::LOG_LEVEL {
+                    members.set(key.into_owned(), value).ok()?;
+                }
             }
         }
         Some(members)
+    }
+
+    /// Whether a task of a server of this era is returned as it is.
+    pub(crate) fn takes_task(&self, era: Era) -> bool {
+        match era {
+            Era::Stateful => self.task.is_some(),
+            Era::Stateless => self.takes_tasks,
+        }
+    }
+}
+
+/// The members of an object, in the order of their text.
+#[derive(Debug, Default)]
+pub struct OrderedMembers<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for OrderedMembers<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members<'a>(PhantomData<&'a ()>);
+
+        impl<'de: 'a, 'a> Visitor<'de> for Members<'a> {
+            type Value = OrderedMembers<'a>;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some((Name(name), value)) = map.next_entry::<Name<'a>, &'a RawValue>()? {
+                    members.push((name, value));
+                }
+                Ok(OrderedMembers(members))
+            }
+        }
+
+        /// A name, borrowed if it has no escapes.
+        #[derive(Deserialize)]
+        struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+        deserializer.deserialize_map(Members(PhantomData))
     }
 }
 
@@ -134,6 +191,8 @@ mod tests {
             meta: meta.map(|text| RawValue::from_string(text.to_owned()).unwrap()),
             input: None,
             takes_unfinished: false,
+            takes_tasks: false,
+            task: None,
         }
     }
 
@@ -159,5 +218,27 @@ mod tests {
         assert!(!text.contains("sampling"), "{text}");
         assert!(text.contains(r#""traceparent":"00-1""#), "{text}");
         assert!(text.contains(TASKS_EXTENSION), "{text}");
+    }
+
+    #[test]
+    fn a_client_of_the_stateless_era_has_no_more_capabilities_than_it_declares() {
+        let info: Option<&str> = None;
+        let host = with_tasks(ClientCapabilities::new());
+        let connection = MetaMembers::stateless(Revision::LATEST, &host, info).unwrap();
+        let exact = Caller {
+            takes_unfinished: true,
+            ..caller(None)
+        };
+        let members = exact.members(&connection, Era::Stateless).unwrap();
+        let text = text(&members);
+        assert!(text.contains(r#"clientCapabilities":{}"#), "{text}");
+    }
+
+    #[test]
+    fn members_of_meta_keep_their_order_and_their_text() {
+        let meta = r#"{"z":1.0,"a":{"x" : [1e3]},"m\u00e4":"\u0041"}"#;
+        let members = caller(Some(meta)).members(&MetaMembers::new(), Era::Stateful);
+        let expected = r#"{"_meta":{"z":1.0,"a":{"x" : [1e3]},"mä":"\u0041"}}"#;
+        assert_eq!(text(&members.unwrap()), expected);
     }
 }

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
-use switchboard_protocol::Method;
 use switchboard_protocol::types::completion::CompleteRequestParams;
 use switchboard_protocol::types::method::{GetPrompt, Request as _};
 use switchboard_protocol::types::prompt::GetPromptRequestParams;
 use switchboard_protocol::types::resource::ReadResourceRequestParams;
 use switchboard_protocol::types::wire;
+use switchboard_protocol::{ErrorCode, ErrorObject, Method};
 use tokio::sync::oneshot;
 
 use crate::caller::Caller;
@@ -19,7 +19,10 @@ use crate::host::{Host, RECONNECT_PATIENCE, ServerError};
 use crate::json::SharedJson;
 use crate::manager::{Command, Live, Trouble};
 use crate::names::ServerName;
-use crate::peer::{ListKind, Pages, RequestError, RequestOptions};
+use crate::peer::{
+    ListKind, Pages, Progress, ProgressListener, ProgressRoute, ProgressSink, RequestError,
+    RequestOptions,
+};
 use crate::pins::ContentKind;
 
 /// The reason a read failed.
@@ -55,6 +58,33 @@ pub enum ContentError {
         /// The withheld item and the reason.
         aside: Box<SetAside>,
     },
+}
+
+/// A request that is made for a client.
+struct PassedOn {
+    caller: Arc<Caller>,
+    progress: Option<ProgressSink>,
+}
+
+impl PassedOn {
+    fn options(&self, live: &Live) -> RequestOptions {
+        let mut options = RequestOptions::within(live.spec.tool_timeout);
+        options.caller = Some(Arc::clone(&self.caller));
+        options.progress = self.progress.clone().map(|sink| ProgressRoute {
+            listener: Arc::new(PassedProgress(sink)),
+            number: 0,
+        });
+        options
+    }
+}
+
+/// Passes the progress of one request on.
+struct PassedProgress(ProgressSink);
+
+impl ProgressListener for PassedProgress {
+    fn progress(&self, _number: u64, progress: Progress) {
+        (self.0)(progress);
+    }
 }
 
 impl Host {
@@ -162,6 +192,7 @@ impl Host {
         method: Method,
         params: String,
         caller: Arc<Caller>,
+        progress: Option<ProgressSink>,
     ) -> Result<SharedJson, ContentError> {
         if let Some(profile) = &caller.profile
             && !profile.has_server(server.as_str())
@@ -176,7 +207,57 @@ impl Host {
                 .map(|params| params.name.into_owned());
             self.check_prompt(server, &name.unwrap_or_default()).await?;
         }
-        self.read(server, method, params, Some(caller)).await
+        let passed = PassedOn { caller, progress };
+        self.read(server, method, params, Some(passed)).await
+    }
+
+    /// Passes a request of a client on to a server, whatever its method is: a method of an extension, or of tasks. It is
+    /// sent once, and its result is returned as the server sent it.
+    #[doc(hidden)]
+    pub async fn forward_other(
+        &self,
+        server: &ServerName,
+        method: &str,
+        params: Option<&RawValue>,
+        caller: Arc<Caller>,
+        progress: Option<ProgressSink>,
+    ) -> Result<SharedJson, ErrorObject<'static>> {
+        let failed = |message: String| ErrorObject::new(ErrorCode::INTERNAL_ERROR, message);
+        let live = self.connected(server).await;
+        let live = live.map_err(|error| failed(error.to_string()))?;
+        let passed = PassedOn { caller, progress };
+        let mut options = passed.options(&live);
+        options.total = live.spec.tool_max;
+        let answered = live.peer.request_by_name(method, params, &options).await;
+        answered.map_err(|error| {
+            let error = error.redacted(&live.spec.redactor);
+            error.rpc_error().unwrap_or_else(|| {
+                failed(format!(
+                    "server \"{server}\" did not answer {method}: {error}"
+                ))
+            })
+        })
+    }
+
+    /// Passes a notification of a client on to a server that is connected.
+    #[doc(hidden)]
+    pub async fn forward_notification(
+        &self,
+        server: &ServerName,
+        method: &str,
+        params: Option<&RawValue>,
+    ) {
+        let view = self.view();
+        let Some(live) = view.live.get(server) else {
+            return;
+        };
+        let known = Method::from_name(method);
+        if known.is_some_and(|known| !known.exists_in(live.peer.revision())) {
+            return;
+        }
+        if let Err(error) = live.peer.notify_by_name(method, params).await {
+            tracing::debug!(%server, method, %error, "a notification was not passed on");
+        }
     }
 
     /// Requests completions of an argument. Returns the `CompleteResult` as the server sent it.
@@ -218,7 +299,7 @@ impl Host {
         server: &ServerName,
         method: Method,
         params: String,
-        caller: Option<Arc<Caller>>,
+        passed: Option<PassedOn>,
     ) -> Result<SharedJson, ContentError> {
         let failed = |error| ContentError::Request {
             server: server.clone(),
@@ -229,7 +310,10 @@ impl Host {
             .map_err(|error| failed(RequestError::Unwritable(error.to_string())))?;
         let live = self.connected(server).await?;
         let once = async |live: &Live| {
-            let options = RequestOptions::within(live.spec.tool_timeout).for_caller(caller.clone());
+            let options = match &passed {
+                Some(passed) => passed.options(live),
+                None => RequestOptions::within(live.spec.tool_timeout),
+            };
             live.peer.request(method, Some(&params), &options).await
         };
         let error = match once(&live).await {

@@ -132,6 +132,17 @@ pub enum Event {
         /// The message or line.
         line: LogLine,
     },
+    /// A server sent a notification that belongs to no request, for the clients of a gateway: a log message (besides
+    /// [`Event::Log`]), or a method that is not part of the specification.
+    #[doc(hidden)]
+    Notification {
+        /// The server.
+        server: ServerName,
+        /// Its method.
+        method: String,
+        /// Its parameters.
+        params: Option<SharedJson>,
+    },
     /// A server requires a login.
     AuthNeeded {
         /// The server.

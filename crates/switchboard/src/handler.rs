@@ -4,6 +4,7 @@
 //! `input_required` results in the stateless one. By default every request is declined; no answer is ever made up.
 
 use futures_util::future::{BoxFuture, FutureExt as _, ready};
+use serde_json::value::RawValue;
 use switchboard_protocol::types::capabilities::ClientCapabilities;
 use switchboard_protocol::types::elicitation::{ElicitAction, ElicitRequestParams, ElicitResult};
 use switchboard_protocol::types::roots::ListRootsResult;
@@ -55,6 +56,29 @@ pub trait ClientHandler: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<ListRootsResult<'static>, ErrorObject<'static>>> {
         let _ = server;
         ready(Ok(ListRootsResult::new(List::default()))).boxed()
+    }
+
+    /// Answers a request whose method is not part of the specification.
+    #[doc(hidden)]
+    fn other<'a>(
+        &'a self,
+        server: &'a ServerName,
+        method: &'a str,
+        params: Option<&'a RawValue>,
+    ) -> BoxFuture<'a, Result<Box<RawValue>, ErrorObject<'static>>> {
+        let _ = (server, method, params);
+        ready(Err(ErrorObject::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            "method not found",
+        )))
+        .boxed()
+    }
+
+    /// Called for a notification that belongs to a request of this client: a log message, or a method that is not part
+    /// of the specification. Must be short and never block.
+    #[doc(hidden)]
+    fn notified(&self, server: &ServerName, method: &str, params: Option<&RawValue>) {
+        let _ = (server, method, params);
     }
 
     /// Called when a server exceeds its rate limit, once until it has been quiet for a while. Its requests are refused

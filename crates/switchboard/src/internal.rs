@@ -60,7 +60,7 @@ pub mod call {
     }
 }
 pub mod caller {
-    pub use crate::caller::{AskedBy, Caller, asked_by};
+    pub use crate::caller::{AskedBy, Caller, OrderedMembers, TASKS_EXTENSION, asked_by};
 }
 pub mod catalog {
     pub use crate::catalog::persist::ServerCatalog;

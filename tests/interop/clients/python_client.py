@@ -3,7 +3,8 @@
     python python_client.py legacy|auto http URL TOKEN
     python python_client.py legacy|auto stdio PROGRAM [ARGUMENT...]
 
-Prints one line of JSON with what it saw, as typescript_client.mjs does.
+Prints one line of JSON with what it saw, as typescript_client.mjs does. Behind a gateway, names of tools and prompts
+begin with INTEROP_PREFIX.
 """
 
 import json
@@ -15,6 +16,8 @@ import mcp_types as types
 from mcp import StdioServerParameters, stdio_client
 from mcp.client.client import Client
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+
+PREFIX = os.environ.get("INTEROP_PREFIX", "")
 
 
 async def answer(_context, params):
@@ -33,13 +36,13 @@ async def main(mode: str, kind: str, rest: list[str]) -> None:
     async with Client(transport, mode=mode, elicitation_callback=answer) as client:
 
         async def call(name, arguments=None, **options):
-            return (await client.call_tool(name, arguments or {}, **options)).content[0].text
+            return (await client.call_tool(PREFIX + name, arguments or {}, **options)).content[0].text
 
         seen["version"] = client.protocol_version
         seen["tools"] = len((await client.list_tools()).tools)
         seen["text"] = await call("test_simple_text")
         seen["resource"] = (await client.read_resource("test://static-text")).contents[0].text
-        seen["prompt"] = (await client.get_prompt("test_simple_prompt")).messages[0].content.text
+        seen["prompt"] = (await client.get_prompt(PREFIX + "test_simple_prompt")).messages[0].content.text
 
         seen["progress"] = []
 

@@ -1,11 +1,13 @@
-//! The side under test: our client against the suite's servers, or our server against its clients.
+//! What is under test: our client against the suite's servers, or a server against its clients, by itself or behind our
+//! gateway.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
+use crate::interop;
 use crate::run::command;
 
 pub(super) enum Side {
@@ -13,14 +15,51 @@ pub(super) enum Side {
     Client(String),
     /// A listening server.
     Server(Listening),
+    /// A listening server behind our gateway.
+    Gateway(GatewayServer),
 }
+
+/// A server that is run by itself and behind the gateway.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Upstream {
+    /// The server in this repository.
+    Own,
+    /// A server on rmcp.
+    Rmcp,
+}
+
+impl Upstream {
+    pub(super) const ALL: [Self; 2] = [Self::Own, Self::Rmcp];
+
+    /// The program, and its name in results.
+    pub(super) const fn program(self) -> &'static str {
+        match self {
+            Self::Own => "conformance-server",
+            Self::Rmcp => "conformance-rmcp",
+        }
+    }
+
+    /// The server by itself.
+    pub(super) fn start(self) -> Result<Side, String> {
+        let program = build(TEST_PROGRAMS, self.program())?;
+        Listening::start(&mut Command::new(program)).map(Side::Server)
+    }
+
+    /// The server behind the gateway.
+    pub(super) fn start_behind_gateway(self) -> Result<Side, String> {
+        GatewayServer::start(self).map(Side::Gateway)
+    }
+}
+
+/// The crate with the servers and clients of the suite.
+const TEST_PROGRAMS: &str = "switchboard-test";
 
 impl Side {
     /// A client; `None` selects the one in this repository.
     pub(super) fn client(program: Option<&Path>) -> Result<Self, String> {
         let program = match program {
             Some(program) => program.to_owned(),
-            None => build("conformance-client")?,
+            None => build(TEST_PROGRAMS, "conformance-client")?,
         };
         let client = std::path::absolute(&program)
             .map_err(|error| format!("{}: {error}", program.display()))?;
@@ -37,14 +76,31 @@ impl Side {
 
     /// The server in this repository.
     pub(super) fn server() -> Result<Self, String> {
-        Listening::start(&build("conformance-server")?).map(Self::Server)
+        Upstream::Own.start()
     }
 
-    /// The name in the suite's commands and results.
+    /// The name in the suite's commands.
+    pub(super) fn role(&self) -> &'static str {
+        match self {
+            Self::Client(_) => "client",
+            Self::Server(_) | Self::Gateway(_) => "server",
+        }
+    }
+
+    /// The name in results.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Client(_) => "client",
             Self::Server(_) => "server",
+            Self::Gateway(_) => "gateway",
+        }
+    }
+
+    /// The token that the suite has to send, if it needs one.
+    pub(super) fn token(&self) -> Option<&str> {
+        match self {
+            Self::Gateway(gateway) => Some(&gateway.token),
+            Self::Client(_) | Self::Server(_) => None,
         }
     }
 
@@ -58,6 +114,7 @@ impl Side {
         match self {
             Self::Client(client) => ["client", "--command", client],
             Self::Server(server) => ["server", "--url", &server.url],
+            Self::Gateway(gateway) => ["server", "--url", &gateway.listening.url],
         }
     }
 }
@@ -69,21 +126,41 @@ pub(super) struct Listening {
 }
 
 impl Listening {
-    fn start(program: &Path) -> Result<Self, String> {
-        let failed = |error: std::io::Error| format!("{}: {error}", program.display());
-        let mut process = Command::new(program)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(failed)?;
-        let mut url = String::new();
-        if let Some(output) = process.stdout.take() {
-            BufReader::new(output).read_line(&mut url).map_err(failed)?;
+    /// Starts a server whose first line of standard output is its URL.
+    fn start(command: &mut Command) -> Result<Self, String> {
+        let mut process = spawn(command.stdout(Stdio::piped()))?;
+        let output = process.stdout.take();
+        Self::after(command, process, output, |line| Some(line.to_owned()))
+    }
+
+    /// Reads lines until one has the URL.
+    fn after(
+        command: &Command,
+        process: Child,
+        output: Option<impl Read + Send + 'static>,
+        url: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, String> {
+        let mut server = Self {
+            process,
+            url: String::new(),
+        };
+        let mut lines = output
+            .into_iter()
+            .flat_map(|output| BufReader::new(output).lines())
+            .map_while(Result::ok);
+        let mut seen = Vec::new();
+        for line in lines.by_ref() {
+            if let Some(url) = url(line.trim()) {
+                server.url = url;
+                break;
+            }
+            seen.push(line);
         }
-        let url = url.trim().to_owned();
-        let server = Self { process, url };
+        // The rest must be read, or the server blocks once the pipe is full.
+        std::thread::spawn(move || lines.for_each(drop));
         if server.url.is_empty() {
-            return Err(format!("{} does not listen", program.display()));
+            let program = command.get_program().display();
+            return Err(format!("{program} does not listen: {}", seen.join("; ")));
         }
         Ok(server)
     }
@@ -96,14 +173,89 @@ impl Drop for Listening {
     }
 }
 
-/// Builds a program of `switchboard-test` and returns its path.
-fn build(program: &str) -> Result<PathBuf, String> {
+/// A server behind `switchboard gateway --transparent`, on a machine of its own: no other configuration is read.
+pub(super) struct GatewayServer {
+    listening: GatewayProcess,
+    token: String,
+    /// Ends after the gateway.
+    _upstream: Listening,
+}
+
+/// A running gateway, killed on drop.
+struct GatewayProcess(Listening);
+
+impl std::ops::Deref for GatewayProcess {
+    type Target = Listening;
+
+    fn deref(&self) -> &Listening {
+        &self.0
+    }
+}
+
+impl Drop for GatewayProcess {
+    fn drop(&mut self) {
+        // It has no state to save.
+        let _ = self.0.process.kill();
+    }
+}
+
+impl GatewayServer {
+    fn start(upstream: Upstream) -> Result<Self, String> {
+        let program = build("switchboard-cli", "switchboard")?;
+        let Side::Server(server) = upstream.start()? else {
+            return Err("not a server".to_owned());
+        };
+        let folder = interop::folder()
+            .join("conformance")
+            .join(upstream.program())
+            .join("machine");
+        let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder).map_err(failed)?;
+        }
+        for name in ["home", "config", "state", "project"] {
+            std::fs::create_dir_all(folder.join(name)).map_err(failed)?;
+        }
+        let entry = format!("[mcp_servers.suite]\nurl = \"{}\"\n", server.url);
+        std::fs::write(folder.join("config/mcp.toml"), entry).map_err(failed)?;
+        let mut command = Command::new(&program);
+        command
+            .args(["gateway", "--transparent", "suite", "--http", "127.0.0.1:0"])
+            .env("HOME", folder.join("home"))
+            .env("SWITCHBOARD_CONFIG_DIR", folder.join("config"))
+            .env("SWITCHBOARD_STATE_DIR", folder.join("state"))
+            .env("SWITCHBOARD_MANAGED_FILE", folder.join("managed.toml"))
+            .current_dir(folder.join("project"))
+            .stderr(Stdio::piped());
+        let mut process = spawn(&mut command)?;
+        let output = process.stderr.take();
+        let listening = Listening::after(&command, process, output, |line| {
+            let (_, url) = line.split_once("serving the gateway at ")?;
+            Some(url.to_owned())
+        })?;
+        let listening = GatewayProcess(listening);
+        let token = std::fs::read_to_string(folder.join("state/gateway-token")).map_err(failed)?;
+        Ok(Self {
+            listening,
+            token: token.trim().to_owned(),
+            _upstream: server,
+        })
+    }
+}
+
+fn spawn(command: &mut Command) -> Result<Child, String> {
+    let spawned = command.stdin(Stdio::piped()).spawn();
+    spawned.map_err(|error| format!("{}: {error}", command.get_program().display()))
+}
+
+/// Builds a program of a crate and returns its path.
+fn build(package: &str, program: &str) -> Result<PathBuf, String> {
     let line = [
         "cargo",
         "build",
         "--quiet",
         "--package",
-        "switchboard-test",
+        package,
         "--bin",
         program,
         "--message-format=json-render-diagnostics",

@@ -37,6 +37,8 @@ mod documentation;
 mod edit;
 #[cfg(target_os = "linux")]
 mod everyday;
+#[cfg(unix)]
+mod gateway_clients;
 mod guesses;
 #[cfg(target_os = "linux")]
 mod half_hour;

@@ -9,6 +9,7 @@
 //! | `session` | one client: its requests, forwarded to the servers |
 //! | `offers` | what all servers offer as one list, and the way back from an exposed name to its server |
 //! | `view` | what the clients of one endpoint get: everything, or what a profile includes |
+//! | `extensions`, `tasks` | methods of extensions and of tasks; the ids of tasks |
 //! | `pass` | what is added to requests and results on their way, and what becomes of errors |
 //! | `relay` | passes what servers ask on to the client whose request it belongs to |
 //! | `waiting` | calls that wait until a client of the stateless era has provided input |
@@ -16,34 +17,45 @@
 //! | `search_tools`, `budget` | search mode: three tools in place of all definitions, and for which clients |
 
 mod budget;
+mod extensions;
 mod offers;
 mod pass;
 mod relay;
 mod seal;
 mod search_tools;
 mod session;
+mod tasks;
 mod view;
 mod waiting;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use switchboard::internal::service::Sink;
+use futures_util::future::BoxFuture;
+use serde_json::value::RawValue;
+use switchboard::internal::service::{ClientFrame, Sink};
 use switchboard::service::Failure;
 use switchboard::{Host, ServerName};
 use switchboard_config::files::Folders;
 use switchboard_config::resolve::Config;
-use switchboard_protocol::{ErrorCode, ErrorObject};
+use switchboard_protocol::headers::ReceivedHeaders;
+use switchboard_protocol::types::method::{CallTool, Request as _};
+use switchboard_protocol::{ErrorCode, ErrorObject, Method, Revision, trusted};
+use tokio::sync::Semaphore;
 
-use crate::handler::{Client, Exchange, Handler, service_exchange};
+use crate::handler::{Client, Exchange, Handler, SessionKey, service_exchange};
 use offers::Offers;
-use seal::Sealer;
+use seal::{GatewayKey, Sealer};
 use session::GatewaySession;
+use tasks::TaskIds;
 use view::{Profiles, View};
 use waiting::WaitingCalls;
 
 pub use relay::GatewayQuestions;
 pub use search_tools::SearchMode;
+
+/// Notifications of clients that may be on their way to servers at once; more are dropped.
+const MAX_NOTIFYING: usize = 256;
 
 /// What a gateway offers, and how.
 #[derive(Debug, Clone, Default)]
@@ -73,6 +85,9 @@ struct Core {
     options: GatewayOptions,
     questions: GatewayQuestions,
     sealer: Option<Sealer>,
+    tasks: Option<TaskIds>,
+    /// Bounds the notifications of clients that are being passed on.
+    notifying: Arc<Semaphore>,
     waiting: WaitingCalls,
     clients: AtomicU64,
 }
@@ -84,13 +99,16 @@ impl Gateway {
         let profiles = Profiles::default();
         let offers = Offers::new(host.clone(), options.transparent.clone());
         let everything = profiles.follow(View::new(offers));
+        let key = GatewayKey::random();
         Self(Arc::new(Core {
             host,
             everything,
             profiles,
             options,
             questions,
-            sealer: Sealer::new(),
+            sealer: key.as_ref().and_then(Sealer::new),
+            tasks: key.as_ref().map(TaskIds::new),
+            notifying: Arc::new(Semaphore::new(MAX_NOTIFYING)),
             waiting: WaitingCalls::default(),
             clients: AtomicU64::new(0),
         }))
@@ -114,13 +132,88 @@ impl Handler for Gateway {
             None => Arc::clone(&self.0.everything),
             Some(profile) => self.0.profiles.view(&self.0.host, profile),
         };
-        let session = GatewaySession::new(Arc::clone(&self.0), view, client, number);
-        service_exchange(Arc::new(session), sink)
+        let session = GatewaySession::new(Arc::clone(&self.0), Arc::clone(&view), client, number);
+        Box::new(GatewayExchange {
+            view,
+            inner: service_exchange(Arc::new(session), sink),
+        })
+    }
+
+    fn resume(
+        &self,
+        session: &SessionKey,
+        _sink: Arc<dyn Sink>,
+    ) -> Option<(Box<dyn Exchange>, Revision)> {
+        // A session of the stateful era lives in the memory of its node. Its client has to start a new one.
+        let sealer = self.0.sealer.as_ref()?;
+        let owner = sealer.node_of_session(session.as_str())?;
+        let is_own = owner == sealer.node();
+        tracing::debug!(
+            ?session,
+            ?owner,
+            is_own,
+            "the session has ended, or is at another node"
+        );
+        None
+    }
+
+    fn session_key(&self) -> Option<SessionKey> {
+        let sealer = self.0.sealer.as_ref()?;
+        SessionKey::new(&sealer.session_id()?)
     }
 
     fn has_profile(&self, profile: &str) -> bool {
         let only = self.0.options.profile.as_deref();
         only.is_none_or(|only| only == profile) && self.0.profiles.has(profile)
+    }
+}
+
+/// The exchange with one client.
+struct GatewayExchange {
+    view: Arc<View>,
+    inner: Box<dyn Exchange>,
+}
+
+impl Exchange for GatewayExchange {
+    fn receive(&self, frame: ClientFrame, sink: &Arc<dyn Sink>) {
+        self.inner.receive(frame, sink);
+    }
+
+    /// Checks mirrored parameters here, because the request that the server gets has headers of our own.
+    fn check_headers(
+        &self,
+        headers: &ReceivedHeaders<'_>,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<(), ErrorObject<'static>> {
+        if method != Method::ToolsCall.name() {
+            return Ok(());
+        }
+        // Invalid params and unknown tools are rejected when the call is made.
+        let Ok(call) = CallTool::decode_params(params) else {
+            return Ok(());
+        };
+        let offers = &self.view.offers;
+        let catalog = offers.host.catalog();
+        let Ok(tool) = catalog.find(&offers.host_name(&call.name)) else {
+            return Ok(());
+        };
+        let arguments = call.arguments.as_ref();
+        let arguments = arguments.and_then(|arguments| trusted(arguments.get()));
+        let checked = tool.param_headers().check(headers, arguments);
+        checked.map_err(|mismatch| mismatch.to_error())
+    }
+
+    fn in_flight(&self) -> usize {
+        self.inner.in_flight()
+    }
+
+    fn close(&self) {
+        self.inner.close();
+    }
+
+    fn ended(&self) -> BoxFuture<'_, ()> {
+        self.inner.ended()
     }
 }
 

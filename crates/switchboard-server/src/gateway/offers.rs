@@ -195,7 +195,7 @@ impl Offers {
 
     /// How long a client may cache the list of tools.
     pub(super) async fn tools_lifetime(&self) -> Duration {
-        lifetime(&self.lists(ListKind::Tools).await)
+        self.lifetime(ListKind::Tools, &self.lists(ListKind::Tools).await)
     }
 
     pub(super) async fn prompts(&self) -> MergedList {
@@ -214,7 +214,7 @@ impl Offers {
         });
         MergedList {
             items: array(items),
-            lifetime: lifetime(&lists),
+            lifetime: self.lifetime(ListKind::Prompts, &lists),
         }
     }
 
@@ -262,7 +262,7 @@ impl Offers {
         }
         MergedList {
             items: array(items.into_iter()),
-            lifetime: lifetime(&lists),
+            lifetime: self.lifetime(ListKind::Resources, &lists),
         }
     }
 
@@ -277,7 +277,7 @@ impl Offers {
         });
         MergedList {
             items: array(items),
-            lifetime: lifetime(&lists),
+            lifetime: self.lifetime(ListKind::Templates, &lists),
         }
     }
 
@@ -375,6 +375,32 @@ impl Offers {
         (!text.is_empty()).then(|| text.to_owned())
     }
 
+    /// How long a client may cache a merged list: the shortest time of its parts. A server that states none, and does not
+    /// announce changes either, has a part that may not be cached.
+    fn lifetime(&self, kind: ListKind, lists: &[ServerList]) -> Duration {
+        let lifetimes = lists.iter().map(|(server, pages)| match &pages.hint {
+            Some(hint) => hint.time_to_live,
+            None if self.announces(server, kind) => LIST_LIFETIME,
+            None => Duration::ZERO,
+        });
+        lifetimes.fold(LIST_LIFETIME, Duration::min)
+    }
+
+    fn announces(&self, server: &ServerName, kind: ListKind) -> bool {
+        let Some(declared) = self.host.capabilities(server) else {
+            return false;
+        };
+        let list = match kind {
+            ListKind::Tools => declared.tools.and_then(|tools| tools.list_changed),
+            ListKind::Prompts => declared.prompts.and_then(|prompts| prompts.list_changed),
+            ListKind::Resources | ListKind::Templates => {
+                let resources = declared.resources;
+                resources.and_then(|resources| resources.list_changed)
+            }
+        };
+        list == Some(true)
+    }
+
     /// A list of every server that has one. Servers that cannot be listed are skipped; their status says why.
     async fn lists(&self, kind: ListKind) -> Vec<ServerList> {
         let servers = self.servers();
@@ -397,13 +423,6 @@ fn for_each_resource(pages: &Pages, mut visit: impl FnMut(&Resource<'_>)) {
             page.resources.iter().for_each(&mut visit);
         }
     }
-}
-
-/// The shortest lifetime of the parts.
-fn lifetime(lists: &[ServerList]) -> Duration {
-    let stated = lists.iter().filter_map(|(_, pages)| pages.hint.as_ref());
-    let shortest = stated.map(|hint| hint.time_to_live).min();
-    shortest.map_or(LIST_LIFETIME, |shortest| shortest.min(LIST_LIFETIME))
 }
 
 fn array(items: impl Iterator<Item = String>) -> String {

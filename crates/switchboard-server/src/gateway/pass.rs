@@ -1,12 +1,10 @@
 //! What is added to requests and results on their way through, and what becomes of errors.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use serde_json::value::RawValue;
+use switchboard::internal::caller::OrderedMembers;
 use switchboard::service::{Failure, RequestContext, error_result, invalid_params};
-use switchboard::{CallError, ContentError, ProgressSink, RequestError, SharedJson};
+use switchboard::{CallError, ContentError, SharedJson};
+use switchboard_protocol::types::Encode as _;
 use switchboard_protocol::types::result::declared_type;
 use switchboard_protocol::{Era, ErrorCode, ErrorObject, meta, types};
 
@@ -15,7 +13,6 @@ const OWN_META: &[&str] = &[
     meta::PROTOCOL_VERSION,
     meta::CLIENT_CAPABILITIES,
     meta::CLIENT_INFO,
-    meta::LOG_LEVEL,
     meta::PROGRESS_TOKEN,
     meta::RELATED_TASK,
 ];
@@ -35,7 +32,7 @@ pub(super) fn passed_meta(params: Option<&RawValue>) -> Option<Box<RawValue>> {
     #[derive(serde::Deserialize)]
     struct Params<'p> {
         #[serde(borrow, rename = "_meta")]
-        meta: Option<HashMap<Cow<'p, str>, &'p RawValue>>,
+        meta: Option<OrderedMembers<'p>>,
     }
     let text = params?.get();
     if !text.contains("\"_meta\"") {
@@ -43,34 +40,62 @@ pub(super) fn passed_meta(params: Option<&RawValue>) -> Option<Box<RawValue>> {
     }
     let params: Params<'_> = serde_json::from_str(text).ok()?;
     let mut meta = params.meta?;
-    meta.retain(|key, _| !OWN_META.contains(&&**key));
-    if meta.is_empty() {
+    meta.0.retain(|(key, _)| !OWN_META.contains(&&**key));
+    if meta.0.is_empty() {
         return None;
     }
-    serde_json::value::to_raw_value(&meta).ok()
+    RawValue::from_string(object(&meta)).ok()
 }
 
-/// Reports the progress of a call to its client.
-pub(super) fn progress(context: &Arc<RequestContext>) -> ProgressSink {
-    let context = Arc::downgrade(context);
-    Arc::new(move |progress| {
-        if let Some(context) = context.upgrade() {
-            context.progress(
-                progress.progress,
-                progress.total,
-                progress.message.as_deref(),
-            );
+/// The members of params that are neither `_meta` nor about repeating a request, as they are.
+pub(super) fn own_params(params: Option<&RawValue>) -> Option<String> {
+    const OTHERS: [&str; 3] = ["_meta", "inputResponses", "requestState"];
+    let mut members: OrderedMembers<'_> = serde_json::from_str(params?.get()).ok()?;
+    members.0.retain(|(key, _)| !OTHERS.contains(&&**key));
+    Some(object(&members))
+}
+
+/// Params without `_meta`.
+pub(super) fn without_meta(params: Option<&RawValue>) -> Option<String> {
+    let mut members: OrderedMembers<'_> = serde_json::from_str(params?.get()).ok()?;
+    members.0.retain(|(key, _)| key != "_meta");
+    Some(object(&members))
+}
+
+/// Params in which one member has another text.
+pub(super) fn with_member(params: &RawValue, name: &str, text: &str) -> Option<Box<RawValue>> {
+    let text = serde_json::value::to_raw_value(text).ok()?;
+    let mut members: OrderedMembers<'_> = serde_json::from_str(params.get()).ok()?;
+    for (key, value) in &mut members.0 {
+        if key == name {
+            *value = &text;
         }
-    })
+    }
+    RawValue::from_string(object(&members)).ok()
+}
+
+fn object(members: &OrderedMembers<'_>) -> String {
+    let mut text = String::from("{");
+    for (key, value) in &members.0 {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        key.encode(&mut text);
+        text.push(':');
+        text.push_str(value.get());
+    }
+    text.push('}');
+    text
 }
 
 /// The answer to a call that has no result: the server's own error, or a result that the model can act on.
 pub(super) fn call_failed(error: &CallError) -> Result<SharedJson, Failure> {
+    if let CallError::Request { error, .. } = error
+        && let Some(error) = error.rpc_error()
+    {
+        return Err(Failure::Error(error));
+    }
     match error {
-        CallError::Request {
-            error: RequestError::Rejected(error),
-            ..
-        } => Err(Failure::Error((**error).clone())),
         CallError::Lookup(_) | CallError::Profile { .. } => Err(invalid_params(error.for_model())),
         _ => Ok(SharedJson::trusted(types::encode(&error_result(
             error.for_model(),
@@ -78,14 +103,13 @@ pub(super) fn call_failed(error: &CallError) -> Result<SharedJson, Failure> {
     }
 }
 
-pub(super) fn content_failed(error: ContentError) -> Failure {
-    match error {
-        ContentError::Request {
-            error: RequestError::Rejected(error),
-            ..
-        } => Failure::Error(*error),
-        error => ErrorObject::new(ErrorCode::INTERNAL_ERROR, error.to_string()).into(),
-    }
+pub(super) fn content_failed(error: &ContentError) -> Failure {
+    let answered = match error {
+        ContentError::Request { error, .. } => error.rpc_error(),
+        _ => None,
+    };
+    let unanswered = || ErrorObject::new(ErrorCode::INTERNAL_ERROR, error.to_string());
+    answered.unwrap_or_else(unanswered).into()
 }
 
 pub(super) fn finish(result: String, context: &RequestContext) -> SharedJson {

@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt as _, ready};
+use serde_json::value::RawValue;
 use switchboard::internal::caller::{AskedBy, asked_by};
 use switchboard::permissions::{Approver, PromptAnswer, Question};
 use switchboard::service::{Failure, RequestContext};
-use switchboard::{ClientHandler, ServerName};
+use switchboard::{ClientHandler, ProgressSink, ServerName};
 use switchboard_protocol::types::capabilities::{
     ClientCapabilities, ElicitationCapability, RootsCapability, SamplingCapability,
 };
@@ -21,10 +22,12 @@ use switchboard_protocol::types::elicitation::{ElicitRequestParams, ElicitResult
 use switchboard_protocol::types::input::{
     CreateMessageRequest, ElicitRequest, InputRequest, ListRootsRequest,
 };
+use switchboard_protocol::types::logging::LoggingMessageNotificationParams;
+use switchboard_protocol::types::method::{LoggingMessage, Notification as _};
 use switchboard_protocol::types::roots::{ListRootsResult, Root};
 use switchboard_protocol::types::sampling::{CreateMessageRequestParams, CreateMessageResult};
-use switchboard_protocol::types::{DecodeError, IntoOwned as _, Raw, RawObject};
-use switchboard_protocol::{ErrorCode, ErrorObject};
+use switchboard_protocol::types::{self, DecodeError, IntoOwned as _, Raw, RawObject};
+use switchboard_protocol::{ErrorCode, ErrorObject, Method};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use url::Url;
@@ -84,7 +87,10 @@ impl ClientHandler for GatewayQuestions {
         let mut capabilities = mirrored.clone().unwrap_or_else(|| {
             let mut all = ClientCapabilities::new();
             all.elicitation = Some(both_modes());
-            all.sampling = Some(SamplingCapability::new());
+            let mut sampling = SamplingCapability::new();
+            sampling.context = Some(Raw::from(RawObject::default()));
+            sampling.tools = Some(Raw::from(RawObject::default()));
+            all.sampling = Some(sampling);
             all.roots = Some(RootsCapability::new());
             all
         });
@@ -138,10 +144,29 @@ impl ClientHandler for GatewayQuestions {
         let roots = uri.map(|uri| Root::new(String::from(uri).into()));
         ready(Ok(ListRootsResult::new(roots.into_iter().collect()))).boxed()
     }
+
+    fn other<'a>(
+        &'a self,
+        server: &'a ServerName,
+        method: &'a str,
+        params: Option<&'a RawValue>,
+    ) -> BoxFuture<'a, Result<Box<RawValue>, ErrorObject<'static>>> {
+        match asked_by() {
+            AskedBy::Client(caller) => {
+                async move { caller.handler.other(server, method, params).await }.boxed()
+            }
+            unclear => ready(Err(undeliverable(server, &unclear))).boxed(),
+        }
+    }
 }
 
-/// Permission prompts are forwarded to the client that makes the call.
+/// Permission prompts are forwarded to the client that makes the call. What a client allows for its session is allowed for
+/// its own calls only.
 impl Approver for GatewayQuestions {
+    fn client(&self) -> Option<u64> {
+        RELAY.try_with(|relay| relay.client).ok()
+    }
+
     fn is_there(&self) -> bool {
         RELAY
             .try_with(|relay| relay.capabilities.offers_elicitation())
@@ -190,10 +215,15 @@ pub(super) struct Asked {
     pub(super) answer: oneshot::Sender<RawObject<'static>>,
 }
 
-/// Asks the client of one request.
+/// Asks the client of one request, and passes notifications of the request on.
 pub(super) struct Relay {
-    /// The request on whose stream the client is asked (stateful era).
-    context: Arc<RequestContext>,
+    /// Number of the client.
+    client: u64,
+    /// The request on whose stream the client gets messages; `None` while the client has not repeated a request that
+    /// ended with a question.
+    context: Mutex<Option<Arc<RequestContext>>>,
+    /// Whether the client sees several servers as one.
+    is_merged: bool,
     capabilities: ClientCapabilities<'static>,
     /// Where questions go that the client answers by repeating its request (stateless era).
     repeated: Option<mpsc::Sender<Asked>>,
@@ -202,15 +232,43 @@ pub(super) struct Relay {
 
 impl Relay {
     pub(super) fn new(
+        client: u64,
         context: &Arc<RequestContext>,
+        is_merged: bool,
         capabilities: ClientCapabilities<'static>,
         repeated: Option<mpsc::Sender<Asked>>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            context: Arc::clone(context),
+            client,
+            context: Mutex::new(Some(Arc::clone(context))),
+            is_merged,
             capabilities,
             repeated,
             asked: AtomicU64::new(0),
+        })
+    }
+
+    /// Sends further messages on the stream of another request; `None`: to nowhere.
+    pub(super) fn follow(&self, context: Option<&Arc<RequestContext>>) {
+        *self.context.lock().unwrap_or_else(PoisonError::into_inner) = context.map(Arc::clone);
+    }
+
+    fn context(&self) -> Option<Arc<RequestContext>> {
+        let context = self.context.lock().unwrap_or_else(PoisonError::into_inner);
+        context.as_ref().map(Arc::clone)
+    }
+
+    /// Reports the progress of the request to its client.
+    pub(super) fn progress(self: &Arc<Self>) -> ProgressSink {
+        let relay = Arc::downgrade(self);
+        Arc::new(move |progress| {
+            if let Some(context) = relay.upgrade().and_then(|relay| relay.context()) {
+                context.progress(
+                    progress.progress,
+                    progress.total,
+                    progress.message.as_deref(),
+                );
+            }
         })
     }
 
@@ -226,9 +284,10 @@ impl Relay {
         self.check(&question)?;
         let number = self.asked.fetch_add(1, Ordering::Relaxed);
         let key = format!("question-{number}");
+        let gone = || internal("the client did not answer");
         let Some(repeated) = &self.repeated else {
-            return self
-                .context
+            let context = self.context().ok_or_else(gone)?;
+            return context
                 .ask(&key, question)
                 .await
                 .map_err(|failure| match failure {
@@ -242,7 +301,6 @@ impl Relay {
             question,
             answer,
         };
-        let gone = || internal("the client did not answer");
         repeated.send(asked).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())
     }
@@ -262,7 +320,12 @@ impl Relay {
                     }
                 }
             }
-            InputRequest::CreateMessage(_) => self.capabilities.offers_sampling(),
+            InputRequest::CreateMessage(request) => {
+                let sampling = self.capabilities.sampling.as_ref();
+                let has_tools = sampling.is_some_and(|sampling| sampling.tools.is_some());
+                let needs_tools = request.params.tools.is_present();
+                self.capabilities.offers_sampling() && (has_tools || !needs_tools)
+            }
             InputRequest::ListRoots(_) => self.capabilities.offers_roots(),
             InputRequest::Unknown(_) => true,
         };
@@ -320,6 +383,50 @@ impl ClientHandler for Relay {
         }
         .boxed()
     }
+
+    fn other<'a>(
+        &'a self,
+        _server: &'a ServerName,
+        method: &'a str,
+        params: Option<&'a RawValue>,
+    ) -> BoxFuture<'a, Result<Box<RawValue>, ErrorObject<'static>>> {
+        async move {
+            let context = self.context();
+            let context = context.ok_or_else(|| internal("the client did not answer"))?;
+            context.ask_other(method, params).await
+        }
+        .boxed()
+    }
+
+    fn notified(&self, server: &ServerName, method: &str, params: Option<&RawValue>) {
+        let Some(context) = self.context() else {
+            return;
+        };
+        match Method::from_name(method) {
+            Some(Method::LogMessage) if self.is_merged => {
+                let message = LoggingMessage::decode_params(params);
+                if let Ok(message) = message {
+                    let message = types::encode(&named(server, message));
+                    context.pass(method, switchboard_protocol::trusted(&message));
+                }
+            }
+            // It has the id that the server knows.
+            Some(Method::TaskStatus) => {}
+            _ => context.pass(method, params),
+        }
+    }
+}
+
+/// A log message of one of several servers.
+pub(super) fn named<'m>(
+    server: &ServerName,
+    mut message: LoggingMessageNotificationParams<'m>,
+) -> LoggingMessageNotificationParams<'m> {
+    message.logger = Some(match message.logger {
+        Some(logger) => format!("{server}/{logger}").into(),
+        None => server.to_string().into(),
+    });
+    message
 }
 
 fn both_modes() -> ElicitationCapability<'static> {

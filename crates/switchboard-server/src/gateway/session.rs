@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use serde_json::value::RawValue;
-use switchboard::internal::caller::Caller;
+use switchboard::internal::caller::{Caller, TASKS_EXTENSION};
 use switchboard::service::{
     Changes, Failure, Features, Reply, RequestContext, Service, invalid_params, text_result,
 };
-use switchboard::{CallRequest, ServerName, SharedJson};
+use switchboard::{CallRequest, ProgressSink, ServerName, SharedJson};
 use switchboard_protocol::meta::DeclaredMeta;
 use switchboard_protocol::types::capabilities::{ClientCapabilities, ServerCapabilities};
 use switchboard_protocol::types::completion::CompletionReference;
@@ -30,11 +30,10 @@ use tokio::time::timeout;
 
 use super::budget::ClientBudget;
 use super::pass::{
-    call_failed, content_failed, finish, finish_cacheable, finish_shared, passed_meta, progress,
-    with_input,
+    call_failed, content_failed, finish, finish_cacheable, finish_shared, passed_meta, with_input,
 };
 use super::relay::Relay;
-use super::seal::{RequestDigest, State};
+use super::seal::{NodeId, RequestDigest, State};
 use super::search_tools::{self, SearchCall};
 use super::waiting::{Forwarded, MAX_QUESTIONS, RunningCall, Step};
 use super::{Core, View, internal};
@@ -44,12 +43,12 @@ use crate::handler::Client;
 const STARTUP_PATIENCE: Duration = Duration::from_secs(10);
 /// The service of one client.
 pub(super) struct GatewaySession {
-    core: Arc<Core>,
+    pub(super) core: Arc<Core>,
     /// What the client gets.
-    view: Arc<View>,
+    pub(super) view: Arc<View>,
     number: u64,
     /// Who the client is. State that leaves for it is not valid for another one.
-    principal: Arc<str>,
+    pub(super) principal: Arc<str>,
     /// The capabilities of its handshake (stateful era).
     capabilities: OnceLock<ClientCapabilities<'static>>,
     /// The name of its handshake (stateful era).
@@ -61,7 +60,7 @@ pub(super) struct GatewaySession {
 }
 
 /// A repeated request with the client's input (stateless era).
-struct Repeated<'a> {
+pub(super) struct Repeated<'a> {
     responses: &'a InputResponses<'a>,
     state: Option<Cow<'a, str>>,
 }
@@ -111,18 +110,23 @@ impl GatewaySession {
     /// Makes a request for this client, in a form that can wait for input in either era.
     ///
     /// `make` sends the request on behalf of a caller. `digest` identifies it when it is repeated.
-    async fn request<F>(
+    pub(super) async fn request<F>(
         &self,
         context: &Arc<RequestContext>,
         params: Option<&RawValue>,
         digest: impl FnOnce() -> RequestDigest,
         repeated: Option<Repeated<'_>>,
-        make: impl FnOnce(Caller) -> F,
+        make: impl FnOnce(Caller, ProgressSink) -> F,
     ) -> Forwarded
     where
         F: Future<Output = Result<(ServerName, SharedJson), Failure>> + Send + 'static,
     {
         let capabilities = self.client_capabilities(context);
+        let is_merged = self.core.options.transparent.is_none();
+        let is_stateless = context.revision().era() == Era::Stateless;
+        let takes_tasks = is_stateless && capabilities.extensions.get(TASKS_EXTENSION).is_some();
+        let relay =
+            |questions| Relay::new(self.number, context, is_merged, capabilities, questions);
         let caller = |relay: &Arc<Relay>, input: Option<Box<RawValue>>| Caller {
             client: self.number,
             principal: Arc::clone(&self.principal),
@@ -130,28 +134,37 @@ impl GatewaySession {
             handler: Arc::clone(relay) as _,
             meta: passed_meta(params),
             input,
-            takes_unfinished: context.revision().era() == Era::Stateless,
+            takes_unfinished: is_stateless,
+            takes_tasks,
+            task: None,
         };
-        if context.revision().era() == Era::Stateful {
-            let relay = Relay::new(context, capabilities, None);
-            let sent = make(caller(&relay, None));
+        if !is_stateless {
+            let relay = relay(None);
+            let sent = make(caller(&relay, None), relay.progress());
             return relay.scope(sent).await.map(|(_, result)| result);
         }
         let digest = digest();
         let (mut running, mut given) = (None, None);
         if let Some(Repeated { responses, state }) = repeated {
             match self.opened(&digest, state.as_deref())? {
-                Some(State::Waiting { call }) => {
-                    let waiting = self.core.waiting.take(call);
+                Some((node, State::Waiting { call })) => {
+                    let is_here = self
+                        .core
+                        .sealer
+                        .as_ref()
+                        .is_some_and(|sealer| sealer.node() == node);
+                    let waiting = self.core.waiting.take(call).filter(|_| is_here);
                     let mut call = waiting.ok_or_else(|| {
                         invalid_params(
                             "the call no longer waits for input; call again without requestState",
                         )
                     })?;
+                    call.relay.follow(Some(context));
                     call.answer(responses);
                     running = Some(call);
                 }
-                Some(State::Server { state, .. }) => {
+                // Any node can continue: the server has nothing but this state.
+                Some((_, State::Server { state, .. })) => {
                     given = input(responses, state.as_deref());
                 }
                 None => given = input(responses, None),
@@ -159,19 +172,20 @@ impl GatewaySession {
         }
         let mut call = running.unwrap_or_else(|| {
             let (questions, asked) = mpsc::channel(MAX_QUESTIONS);
-            let relay = Relay::new(context, capabilities, Some(questions));
+            let relay = relay(Some(questions));
             let sealing = self.sealing(digest.clone());
-            let sent = make(caller(&relay, given));
-            let whole = relay.scope(async move {
+            let sent = make(caller(&relay, given), relay.progress());
+            let whole = Arc::clone(&relay).scope(async move {
                 let (server, result) = sent.await?;
                 sealing.unfinished(&server, result)
             });
-            RunningCall::begin(whole, asked)
+            RunningCall::begin(relay, whole, asked)
         });
         match call.step().await {
             Step::Done(result) => result,
             Step::Asks(asked) => {
                 let (key, question) = *asked;
+                call.relay.follow(None);
                 let waiting = self.core.waiting.keep(call);
                 let number = waiting.ok_or_else(|| internal("too many calls wait for input"))?;
                 let mut result = InputRequiredResult::new();
@@ -196,7 +210,7 @@ impl GatewaySession {
         &self,
         digest: &RequestDigest,
         state: Option<&str>,
-    ) -> Result<Option<State>, Failure> {
+    ) -> Result<Option<(NodeId, State)>, Failure> {
         let Some(state) = state else {
             return Ok(None);
         };
@@ -245,10 +259,17 @@ impl GatewaySession {
             &call.input_responses,
             call.request_state.as_ref().map(|state| state.decode()),
         );
-        let progress = progress(context);
         let (host, request_tool, request_arguments) =
             (offers.host.clone(), tool.clone(), arguments.clone());
-        let make = move |caller: Caller| async move {
+        // Servers of the stateless era decide by themselves whether a call becomes a task.
+        let task = call.task.as_ref().map(types::encode);
+        let task = task.filter(|_| context.revision().era() == Era::Stateful);
+        let task = task.and_then(|task| RawValue::from_string(task).ok());
+        let core = Arc::clone(&self.core);
+        let make = move |mut caller: Caller, progress: ProgressSink| async move {
+            caller.task = task;
+            let principal = Arc::clone(&caller.principal);
+            let may_be_task = caller.takes_tasks || caller.task.is_some();
             let request = CallRequest {
                 tool: request_tool,
                 arguments: request_arguments,
@@ -259,7 +280,12 @@ impl GatewaySession {
             match host.request(request).await {
                 Ok(outcome) => {
                     let server = outcome.tool.server.clone();
-                    Ok((server.unwrap_or_else(|| "".into()), outcome.result))
+                    let server = server.unwrap_or_else(|| "".into());
+                    let mut result = outcome.result;
+                    if may_be_task {
+                        result = core.created_task(&principal, &server, result);
+                    }
+                    Ok((server, result))
                 }
                 Err(error) => call_failed(&error).map(|result| ("".into(), result)),
             }
@@ -288,17 +314,21 @@ impl GatewaySession {
         let digest = || RequestDigest::of("resources/read", &exposed, None);
         let missing = context.resource_not_found(&exposed);
         let host = self.view.offers.host.clone();
-        let make = move |caller: Caller| async move {
+        let wants_progress = context.wants_progress();
+        let make = move |caller: Caller, progress: ProgressSink| async move {
             let caller = Arc::new(caller);
+            let progress = Some(progress).filter(|_| wants_progress);
             let mut last = missing;
             for server in servers {
                 let params = with_input(types::encode(&read), caller.input.as_deref());
+                let (caller, progress) = (Arc::clone(&caller), progress.clone());
+                let method = Method::ResourcesRead;
                 match host
-                    .forward(&server, Method::ResourcesRead, params, Arc::clone(&caller))
+                    .forward(&server, method, params, caller, progress)
                     .await
                 {
                     Ok(result) => return Ok((server, result)),
-                    Err(error) => last = content_failed(error),
+                    Err(error) => last = content_failed(&error),
                 }
             }
             Err(last)
@@ -328,14 +358,17 @@ impl GatewaySession {
         let repeated = repeated(&responses, state.as_ref().map(|state| state.decode()));
         let digest = || RequestDigest::of("prompts/get", &exposed, None);
         let host = self.view.offers.host.clone();
-        let make = move |caller: Caller| async move {
+        let wants_progress = context.wants_progress();
+        let make = move |caller: Caller, progress: ProgressSink| async move {
             let params = with_input(types::encode(&get), caller.input.as_deref());
+            let progress = Some(progress).filter(|_| wants_progress);
+            let (method, caller) = (Method::PromptsGet, Arc::new(caller));
             let forwarded = host
-                .forward(&server, Method::PromptsGet, params, Arc::new(caller))
+                .forward(&server, method, params, caller, progress)
                 .await;
             forwarded
                 .map(|result| (server, result))
-                .map_err(content_failed)
+                .map_err(|error| content_failed(&error))
         };
         let result = self
             .request(context, params, digest, repeated, make)
@@ -368,14 +401,13 @@ impl GatewaySession {
         };
         let server = server.ok_or_else(|| invalid_params("unknown prompt or resource template"))?;
         let host = offers.host.clone();
-        let make = move |caller: Caller| async move {
+        let make = move |caller: Caller, _: ProgressSink| async move {
             let params = types::encode(&typed);
-            let forwarded = host
-                .forward(&server, Method::Complete, params, Arc::new(caller))
-                .await;
+            let (method, caller) = (Method::Complete, Arc::new(caller));
+            let forwarded = host.forward(&server, method, params, caller, None).await;
             forwarded
                 .map(|result| (server, result))
-                .map_err(content_failed)
+                .map_err(|error| content_failed(&error))
         };
         let digest = || RequestDigest::of("completion/complete", "", None);
         let result = self.request(context, params, digest, None, make).await?;
@@ -498,12 +530,8 @@ impl Service for GatewaySession {
         }
     }
 
-    fn capabilities(&self) -> Option<ServerCapabilities<'static>> {
-        let server = self.core.options.transparent.as_ref()?;
-        let mut capabilities = self.view.offers.host.capabilities(server)?;
-        // Calls that run as tasks are followed here.
-        capabilities.tasks = None;
-        Some(capabilities)
+    fn capabilities(&self, era: Era) -> Option<ServerCapabilities<'static>> {
+        self.core.capabilities(&self.view.offers, era)
     }
 
     fn instructions(&self) -> Option<Cow<'static, str>> {
@@ -523,14 +551,20 @@ impl Service for GatewaySession {
         !(self.searches.load(Ordering::Relaxed) && still())
     }
 
-    fn greet(&self, hello: &InitializeRequestParams<'_>) -> Option<BoxFuture<'_, ()>> {
-        let capabilities = hello.capabilities.clone().into_owned();
+    fn greet(
+        &self,
+        client: &ClientCapabilities<'_>,
+        hello: Option<&InitializeRequestParams<'_>>,
+    ) -> Option<BoxFuture<'_, ()>> {
+        let capabilities = client.clone().into_owned();
         if self.core.options.single_client {
             self.core.questions.mirror(&capabilities);
         }
-        // Only the first handshake of a session counts.
-        let _ = self.capabilities.set(capabilities);
-        let _ = self.name.set(hello.client_info.name.to_string());
+        if let Some(hello) = hello {
+            // Only the first handshake of a session counts.
+            let _ = self.capabilities.set(capabilities);
+            let _ = self.name.set(hello.client_info.name.to_string());
+        }
         Some(
             async {
                 self.start().await;
@@ -560,6 +594,40 @@ impl Service for GatewaySession {
             Method::Complete => Box::pin(self.complete(params, context)),
             _ => return None,
         })
+    }
+
+    fn forward_other<'a>(
+        &'a self,
+        method: &'a str,
+        params: Option<&'a RawValue>,
+        context: &'a Arc<RequestContext>,
+    ) -> Option<Reply<'a, SharedJson>> {
+        match Method::from_name(method) {
+            Some(
+                Method::TasksGet | Method::TasksUpdate | Method::TasksCancel | Method::TasksResult,
+            ) => Some(Box::pin(self.task_request(method, params, context))),
+            Some(Method::TasksList) if self.core.has_raw_tasks() => {
+                Some(Box::pin(self.pass_other(method, params, context)))
+            }
+            Some(_) => None,
+            None => Some(Box::pin(self.pass_other(method, params, context))),
+        }
+    }
+
+    fn notified(&self, method: &str, params: Option<&RawValue>) {
+        // Only a server by itself is known to be meant.
+        if let Some(server) = &self.core.options.transparent {
+            self.core.notify(vec![server.clone()], method, params);
+        }
+    }
+
+    fn roots_changed(&self) {
+        // Servers that several clients use ask for the roots of the client while they work on its call.
+        if self.core.options.single_client {
+            let servers = self.view.offers.servers();
+            let method = Method::RootsListChanged.name();
+            self.core.notify(servers, method, None);
+        }
     }
 
     fn subscribed(&self, uris: &[&str], is_wanted: bool) {
@@ -632,7 +700,7 @@ impl Sealing {
     }
 }
 
-fn repeated<'a>(
+pub(super) fn repeated<'a>(
     responses: &'a InputResponses<'a>,
     state: Option<Cow<'a, str>>,
 ) -> Option<Repeated<'a>> {

@@ -8,16 +8,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use switchboard::internal::profile::Profile;
 use switchboard::service::Changes;
-use switchboard::{Event, Host, ListKind, LogSource, ServerName};
+use switchboard::{Event, Host, ListKind, ServerName, SharedJson};
 use switchboard_config::files::Folders;
 use switchboard_config::policy::ProfileEntry;
 use switchboard_config::resolve::Config;
-use switchboard_protocol::types::logging::{LoggingLevel, LoggingMessageNotificationParams};
-use switchboard_protocol::types::{IntoOwned as _, Raw};
+use switchboard_protocol::Method;
+use switchboard_protocol::types::method::{LoggingMessage, Notification as _};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinSet;
 
 use super::offers::Offers;
+use super::relay::named;
 
 /// What some clients get.
 pub(super) struct View {
@@ -150,23 +151,26 @@ async fn follow(view: Arc<View>) {
             Event::ResourceUpdated { server, uri } if is_meant(&server) => {
                 changes.resource(&offers.exposed_uri(&server, &uri).await);
             }
-            Event::Log { server, line } if is_meant(&server) => {
-                let LogSource::Message { level, logger } = line.source else {
-                    continue;
-                };
-                let logger = match (&offers.transparent, logger) {
-                    (Some(_), logger) => logger,
-                    (None, Some(logger)) => Some(format!("{server}/{logger}")),
-                    (None, None) => Some(server.to_string()),
-                };
-                let level = LoggingLevel::from(std::borrow::Cow::from(level.as_str())).into_owned();
-                let data = Raw::parse(&line.text).ok().map(Raw::into_owned);
-                let data = data.filter(|data| data.get().starts_with(['{', '[']));
-                let data = data.or_else(|| Raw::from_serialize(&line.text).ok());
-                if let Some(data) = data {
-                    let mut message = LoggingMessageNotificationParams::new(level, data);
-                    message.logger = logger.map(Into::into);
-                    changes.log(&message);
+            Event::Notification {
+                server,
+                method,
+                params,
+            } if is_meant(&server) => {
+                let params = params.as_ref().map(SharedJson::raw);
+                match Method::from_name(&method) {
+                    Some(Method::LogMessage) => {
+                        let Ok(message) = LoggingMessage::decode_params(params) else {
+                            continue;
+                        };
+                        match &offers.transparent {
+                            Some(_) => changes.log(&message),
+                            None => changes.log(&named(&server, message)),
+                        }
+                    }
+                    Some(Method::ElicitationComplete) => changes.other(&method, params),
+                    // With several servers, clients cannot tell what it is about.
+                    None if offers.transparent.is_some() => changes.other(&method, params),
+                    _ => {}
                 }
             }
             _ => {}

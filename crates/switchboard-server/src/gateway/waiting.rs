@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::sleep;
 
-use super::relay::Asked;
+use super::relay::{Asked, Relay};
 
 /// How long a call waits for its client.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
@@ -30,6 +30,8 @@ pub(super) type Forwarded = Result<SharedJson, Failure>;
 
 /// A call in a task of its own.
 pub(super) struct RunningCall {
+    /// Where its notifications go.
+    pub(super) relay: Arc<Relay>,
     task: JoinHandle<Forwarded>,
     questions: mpsc::Receiver<Asked>,
     /// Questions that the client has and has not answered.
@@ -45,10 +47,12 @@ pub(super) enum Step {
 
 impl RunningCall {
     pub(super) fn begin(
+        relay: Arc<Relay>,
         call: impl Future<Output = Forwarded> + Send + 'static,
         questions: mpsc::Receiver<Asked>,
     ) -> Self {
         Self {
+            relay,
             task: tokio::spawn(call),
             questions,
             open: HashMap::new(),

@@ -79,7 +79,10 @@ impl Sessions {
         limits: &HttpLimits,
         owner: &Grant,
     ) -> Option<Beginning> {
-        let key = SessionKey::new(&random_text()?)?;
+        let key = match handler.session_key() {
+            Some(key) => key,
+            None => SessionKey::new(&random_text()?)?,
+        };
         let (standalone, sink) = self.standalone(limits);
         let client = owner.client(ClientKind::Session(key.clone()));
         let exchange = handler.open(&client, Arc::clone(&sink));

@@ -1,4 +1,15 @@
-//! What passes between clients and servers of either era.
+//! What passes between clients and servers of either era, each in all four combinations.
+//!
+//! | what | test |
+//! |---|---|
+//! | calls, `_meta`, capabilities | [`calls_pass_with_their_arguments_and_meta`] |
+//! | elicitation (form and URL), sampling, roots | [`what_a_server_asks_reaches_the_client`] |
+//! | progress | [`progress_has_the_token_of_the_client`], `passing::progress_after_a_question_goes_to_the_repeated_request` |
+//! | logging | `passing::log_messages_reach_the_client_of_the_call_only` |
+//! | cancellation | [`cancelling_reaches_the_server`], [`a_client_that_leaves_cancels_its_calls`] |
+//! | subscriptions | [`changes_and_updates_are_announced`] |
+//! | tasks | `passing::tasks_of_the_same_era_pass_and_others_are_followed` |
+//! | `requestState` | [`state_cannot_be_replayed_for_another_request`], `accidents::a_state_cannot_be_replayed_by_another_principal` |
 
 use serde_json::json;
 
@@ -39,6 +50,13 @@ async fn what_a_server_asks_reaches_the_client() {
         let answer = client.call("mcp__desk__ask", json!({})).await;
         assert_eq!(text(&answer), r#"Accept {"count":3}"#, "{cell}");
         assert_eq!(client.asked.len(), 1, "{cell}");
+        let answer = client.call("mcp__desk__visit", json!({})).await;
+        assert_eq!(text(&answer), "Accept", "{cell}");
+        let asked = &client.asked[1];
+        assert_eq!(
+            asked["params"]["url"], "https://example.org/login",
+            "{cell}"
+        );
         let answer = client.call("mcp__desk__sample", json!({})).await;
         assert_eq!(text(&answer), "the model test-model answers", "{cell}");
         let answer = client.call("mcp__desk__roots", json!({})).await;
@@ -112,40 +130,26 @@ async fn a_client_that_leaves_cancels_its_calls() {
 }
 
 #[tokio::test]
-async fn log_messages_reach_clients_of_the_stateful_era() {
-    for servers in [Era::Stateful, Era::Stateless] {
-        let world = World::new(servers);
-        let mut client = Client::new(&world, Era::Stateful).await;
-        client.call("mcp__desk__log", json!({})).await;
-        let logged = soon(async {
-            loop {
-                let found = client
-                    .notices
-                    .iter()
-                    .position(|notice| notice["method"] == "notifications/message");
-                if let Some(index) = found {
-                    return client.notices.swap_remove(index);
-                }
-                let notice = client.next().await;
-                client.notices.push(notice);
-            }
-        })
-        .await;
-        let expected = json!({"level": "warning", "logger": "desk/disk", "data": {"full": true}});
-        assert_eq!(logged["params"], expected);
-    }
-}
-
-#[tokio::test]
 async fn changes_and_updates_are_announced() {
-    for servers in [Era::Stateful, Era::Stateless] {
+    for (clients, servers) in CELLS {
         let world = World::new(servers);
-        let mut client = Client::new(&world, Era::Stateful).await;
+        let mut client = Client::new(&world, clients).await;
         // The lists must have been fetched once, so that the connection exists.
         client.request("resources/list", json!({})).await;
-        client
-            .request("resources/subscribe", json!({"uri": "demo://note"}))
-            .await;
+        match clients {
+            Era::Stateful => {
+                let wanted = json!({"uri": "demo://note"});
+                client.request("resources/subscribe", wanted).await;
+            }
+            Era::Stateless => {
+                let wanted = json!({"resourceSubscriptions": ["demo://note"]});
+                let wanted = json!({"notifications": wanted});
+                client.send("subscriptions/listen", wanted).await;
+                let acknowledged = client.next().await;
+                let method = &acknowledged["method"];
+                assert_eq!(method, "notifications/subscriptions/acknowledged");
+            }
+        }
         let mut events = world.host.events();
         soon(async {
             loop {

@@ -1,6 +1,7 @@
 //! A hand-written JSON-RPC client over a pair of streams, in either era.
 
 use serde_json::{Value, json};
+use switchboard_server::Principal;
 use switchboard_server::stdio::{StdioOptions, serve};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, duplex};
 use tokio::task::JoinHandle;
@@ -25,7 +26,7 @@ pub(crate) struct Client {
 
 /// Everything that a client can be asked for.
 pub(crate) fn all() -> Value {
-    json!({"elicitation": {}, "sampling": {}, "roots": {}})
+    json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}})
 }
 
 impl Client {
@@ -34,20 +35,31 @@ impl Client {
     }
 
     pub(crate) async fn with(world: &World, era: Era, capabilities: Value) -> Self {
-        Self::open(world, era, capabilities, None, "test").await
+        Self::open(Principal::Parent, world, era, capabilities, None, "test").await
+    }
+
+    /// A client of a principal.
+    pub(crate) async fn of(
+        principal: Principal,
+        world: &World,
+        era: Era,
+        capabilities: Value,
+    ) -> Self {
+        Self::open(principal, world, era, capabilities, None, "test").await
     }
 
     /// A client of a profile.
     pub(crate) async fn of_profile(world: &World, era: Era, profile: &str) -> Self {
-        Self::open(world, era, all(), Some(profile), "test").await
+        Self::open(Principal::Parent, world, era, all(), Some(profile), "test").await
     }
 
     /// A client that says this name.
     pub(crate) async fn named(world: &World, era: Era, name: &'static str) -> Self {
-        Self::open(world, era, all(), None, name).await
+        Self::open(Principal::Parent, world, era, all(), None, name).await
     }
 
     async fn open(
+        principal: Principal,
         world: &World,
         era: Era,
         capabilities: Value,
@@ -61,6 +73,7 @@ impl Client {
         let serving = tokio::spawn(async move {
             let mut options = StdioOptions::default();
             options.profile = profile;
+            options.principal = principal;
             serve(&gateway, reader, writer, &options).await.unwrap();
         });
         let mut client = Self {
@@ -108,6 +121,10 @@ impl Client {
     }
 
     pub(crate) async fn say(&mut self, message: &Value) {
+        self.say_text(&message.to_string()).await;
+    }
+
+    pub(crate) async fn say_text(&mut self, message: &str) {
         let line = format!("{message}\n");
         soon(self.input.write_all(line.as_bytes())).await.unwrap();
     }
@@ -125,7 +142,7 @@ impl Client {
             match (message.get("method"), message.get("id")) {
                 (None, Some(of)) if *of == id => return message,
                 (Some(method), Some(of)) => {
-                    let result = input(method.as_str().unwrap());
+                    let result = input(method.as_str().unwrap(), &message["params"]);
                     let answer = json!({"jsonrpc": "2.0", "id": of, "result": result});
                     self.asked.push(message);
                     self.say(&answer).await;
@@ -133,6 +150,13 @@ impl Client {
                 _ => self.notices.push(message),
             }
         }
+    }
+
+    /// The answer to a request, if it came while another one was awaited.
+    pub(crate) fn take(&mut self, id: u64) -> Option<Value> {
+        let is_answer = |message: &Value| message["id"] == id && message.get("method").is_none();
+        let found = self.notices.iter().position(is_answer)?;
+        Some(self.notices.swap_remove(found))
     }
 
     pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
@@ -152,7 +176,8 @@ impl Client {
             }
             params["inputResponses"] = json!({});
             for (key, asked) in result["inputRequests"].as_object().unwrap() {
-                params["inputResponses"][key] = input(asked["method"].as_str().unwrap());
+                params["inputResponses"][key] =
+                    input(asked["method"].as_str().unwrap(), &asked["params"]);
                 self.asked.push(asked.clone());
             }
             params["requestState"] = result["requestState"].clone();
@@ -167,8 +192,16 @@ impl Client {
 }
 
 /// What this client answers.
-fn input(method: &str) -> Value {
+fn input(method: &str, params: &Value) -> Value {
     match method {
+        "elicitation/create" if params["mode"] == "url" => json!({"action": "accept"}),
+        "elicitation/create"
+            if params["requestedSchema"]["properties"]
+                .get("answer")
+                .is_some() =>
+        {
+            json!({"action": "accept", "content": {"answer": "always"}})
+        }
         "elicitation/create" => json!({"action": "accept", "content": {"count": 3}}),
         "sampling/createMessage" => json!({
             "role": "assistant",

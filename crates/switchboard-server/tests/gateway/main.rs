@@ -6,10 +6,12 @@
     reason = "a test fails by panicking"
 )]
 
+mod accidents;
 mod bridge;
 mod client;
 mod isolation;
 mod offers;
+mod passing;
 mod profiles;
 mod upstream;
 
@@ -53,22 +55,36 @@ impl World {
 
     /// Servers with these names, which share their state.
     pub(crate) fn with(servers: Era, names: &[&str], options: GatewayOptions) -> Self {
-        Self::build(servers, names, options, |gate| gate)
+        Self::under(Policy::gateway(), servers, names, options)
     }
 
-    /// The same, with an audit log.
+    /// With an audit log.
     pub(crate) fn recording(names: &[&str], audit: Audit) -> Self {
-        Self::build(Era::Stateful, names, GatewayOptions::default(), |gate| {
-            gate.recording(audit)
-        })
+        let (upstream, specs) = Self::specs(names);
+        let gated = |gate: PermissionGate| gate.recording(audit);
+        let options = GatewayOptions::default();
+        Self::build(
+            upstream,
+            specs,
+            Policy::gateway(),
+            Era::Stateful,
+            options,
+            gated,
+        )
     }
 
-    fn build(
+    /// With another policy.
+    pub(crate) fn under(
+        policy: Policy,
         servers: Era,
         names: &[&str],
         options: GatewayOptions,
-        gated: impl FnOnce(PermissionGate) -> PermissionGate,
     ) -> Self {
+        let (upstream, specs) = Self::specs(names);
+        Self::of(upstream, specs, policy, servers, options)
+    }
+
+    fn specs(names: &[&str]) -> (Arc<Upstream>, Vec<ServerSpec>) {
         let upstream = Arc::new(Upstream::default());
         let specs: Vec<ServerSpec> = names
             .iter()
@@ -77,8 +93,30 @@ impl World {
                 ServerSpec::new(*name, connector, ConnectionKey::of(&[name.as_bytes()]))
             })
             .collect();
+        (upstream, specs)
+    }
+
+    /// Any servers of an era.
+    pub(crate) fn of(
+        upstream: Arc<Upstream>,
+        specs: Vec<ServerSpec>,
+        policy: Policy,
+        servers: Era,
+        options: GatewayOptions,
+    ) -> Self {
+        Self::build(upstream, specs, policy, servers, options, |gate| gate)
+    }
+
+    fn build(
+        upstream: Arc<Upstream>,
+        specs: Vec<ServerSpec>,
+        policy: Policy,
+        servers: Era,
+        options: GatewayOptions,
+        gated: impl FnOnce(PermissionGate) -> PermissionGate,
+    ) -> Self {
         let questions = GatewayQuestions::default();
-        let engine = Engine::without_rules(Policy::gateway());
+        let engine = Engine::without_rules(policy);
         let gate = gated(PermissionGate::new(engine).asking(Arc::new(questions.clone())));
         let mut settings = HostSettings::default();
         let era = match servers {

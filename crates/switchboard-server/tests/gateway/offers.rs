@@ -23,7 +23,7 @@ async fn everything_is_listed_and_found_again() {
         assert_eq!(client.hello["capabilities"]["tools"]["listChanged"], true);
         let tools = client.request("tools/list", json!({})).await;
         let listed = names(&tools, "tools", "name");
-        assert_eq!(listed.len(), 14);
+        assert_eq!(listed.len(), 18);
         assert!(listed.contains(&"mcp__shelf__echo".to_owned()));
         if clients == Era::Stateless {
             assert_eq!(tools["result"]["cacheScope"], "private");

@@ -56,7 +56,7 @@ async fn a_client_sees_and_calls_only_its_profile() {
         let world = world(servers, PART);
         let mut everything = Client::new(&world, clients).await;
         let tools = everything.request("tools/list", json!({})).await;
-        assert_eq!(names(&tools, "tools", "name").len(), 14);
+        assert_eq!(names(&tools, "tools", "name").len(), 18);
         let mut client = Client::of_profile(&world, clients, "part").await;
         let instructions = &client.hello["instructions"];
         assert_eq!(instructions, "Short answers.\n\n# desk\n\nBe kind.");

@@ -13,6 +13,8 @@
 
 #[path = "conformance_server/definitions.rs"]
 mod definitions;
+#[path = "conformance_server/made.rs"]
+mod made;
 #[path = "conformance_server/service.rs"]
 mod service;
 

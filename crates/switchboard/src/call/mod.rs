@@ -689,7 +689,10 @@ impl Sending<'_> {
         let name = self.tool.reference().tool.as_str();
         // The connection may have a newer definition of the tool.
         let tool = live.tools.get(name).unwrap_or(self.tool);
-        let as_task = live.peer.revision().era() == Era::Stateful && tool.must_be_task();
+        let era = live.peer.revision().era();
+        let caller = self.caller.as_deref();
+        let takes_task = caller.is_some_and(|caller| caller.takes_task(era));
+        let as_task = era == Era::Stateful && tool.must_be_task() && !takes_task;
         let call = ToolCall {
             name,
             arguments: self.arguments,
@@ -703,14 +706,17 @@ impl Sending<'_> {
             as_task,
             caller: self.caller.clone(),
         };
-        let input = self
-            .caller
-            .as_ref()
-            .and_then(|caller| caller.input.as_deref());
-        let first = match input {
+        let task = caller.filter(|_| era == Era::Stateful);
+        let task = task.and_then(|caller| caller.task.as_deref());
+        let task = task.map(|task| format!("{{\"task\":{task}}}"));
+        let members = match &task {
+            Some(task) => switchboard_protocol::trusted(task),
+            None => caller.and_then(|caller| caller.input.as_deref()),
+        };
+        let first = match members {
             None => live.peer.call(call, &options).await?,
             // Boxed: this rare path must not enlarge the future of every call.
-            Some(input) => Box::pin(self.repeated(live, call, input, &options)).await?,
+            Some(members) => Box::pin(self.with_members(live, call, members, &options)).await?,
         };
         // Nearly every response is obviously a complete result.
         let glance = CallToolResult::error_flag_of_one_text(first.as_bytes())
@@ -727,30 +733,32 @@ impl Sending<'_> {
                 .await
         });
         let result = result.await?;
-        let is_unfinished = declared_type(result.raw()) == Some(ResultType::InputRequired);
-        match &self.caller {
-            Some(caller) if caller.takes_unfinished && is_unfinished => {
-                Ok(ToolReply::new(result, false))
-            }
-            _ => ToolReply::read(result),
+        let declared = declared_type(result.raw());
+        let is_unfinished = declared == Some(ResultType::InputRequired)
+            && caller.is_some_and(|caller| caller.takes_unfinished);
+        let is_task =
+            takes_task && matches!(CallTool::decode_result(result.raw()), Ok(Outcome::Task(_)));
+        if is_unfinished || is_task {
+            return Ok(ToolReply::new(result, false));
         }
+        ToolReply::read(result)
     }
 
-    /// Repeats a call with the input that the client provides.
-    async fn repeated(
+    /// Sends a call with further members in its params: the input that the client provides, or its wish for a task.
+    async fn with_members(
         &self,
         live: &Live,
         call: ToolCall<'_>,
-        input: &RawValue,
+        members: &RawValue,
         options: &RequestOptions,
     ) -> Result<SharedJson, RequestError> {
         let params = call.params();
-        let members = input.get().trim_start().strip_prefix('{');
+        let members = members.get().trim_start().strip_prefix('{');
         let params = match (params.strip_suffix('}'), members) {
             (Some(call), Some(members)) => format!("{call},{members}"),
             _ => {
                 return Err(RequestError::Unwritable(
-                    "input is not an object".to_owned(),
+                    "the further members are not an object".to_owned(),
                 ));
             }
         };

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt as _, ready};
+use serde_json::value::RawValue;
 use switchboard_protocol::types::capabilities::ClientCapabilities;
 use switchboard_protocol::types::elicitation::{ElicitRequestParams, ElicitResult};
 use switchboard_protocol::types::roots::ListRootsResult;
@@ -167,6 +168,23 @@ impl ClientHandler for Limited {
         server: &'a ServerName,
     ) -> BoxFuture<'a, Result<ListRootsResult<'static>, ErrorObject<'static>>> {
         self.handler.list_roots(server)
+    }
+
+    fn other<'a>(
+        &'a self,
+        server: &'a ServerName,
+        method: &'a str,
+        params: Option<&'a RawValue>,
+    ) -> BoxFuture<'a, Result<Box<RawValue>, ErrorObject<'static>>> {
+        let admitted = match self.admit(server) {
+            Ok(admitted) => admitted,
+            Err(refusal) => return ready(Err(refusal)).boxed(),
+        };
+        async move {
+            let _admitted = admitted;
+            self.handler.other(server, method, params).await
+        }
+        .boxed()
     }
 
     fn flooded(&self, server: &ServerName, limits: QuestionLimits) {

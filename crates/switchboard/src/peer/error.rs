@@ -78,6 +78,18 @@ impl RequestError {
         matches!(self, Self::Refused(refusal) if refusal.status == 404 && refusal.in_session)
     }
 
+    /// The JSON-RPC error that the server answered with, also if it came with an HTTP status for a bad request.
+    #[doc(hidden)]
+    pub fn rpc_error(&self) -> Option<ErrorObject<'static>> {
+        match self {
+            Self::Rejected(error) => Some((**error).clone()),
+            Self::Refused(refusal) if matches!(refusal.status, 400 | 404) => {
+                refusal.rpc_error().map(ErrorObject::into_owned)
+            }
+            _ => None,
+        }
+    }
+
     /// The JSON-RPC error, if the server answered with one.
     pub(crate) fn rejection(&self) -> Option<&ErrorObject<'static>> {
         match self {

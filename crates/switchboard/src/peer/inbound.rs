@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 use super::pending::{Pending, Progress, Reply};
 use super::visit::Visits;
-use crate::caller::AskedBy;
+use crate::caller::{AskedBy, Caller};
 use crate::json::SharedJson;
 use crate::transport::{Closed, Inbound, RequestFailure};
 
@@ -59,6 +59,16 @@ pub enum Notice<'a> {
     SubscriptionAcknowledged,
     /// The server process runs, with this process id.
     Started(u32),
+    /// A notification that clients of a gateway may want: a log message (besides [`Notice::Log`]), the end of a URL
+    /// elicitation, the status of a task, or a method that is not part of the specification.
+    Passed {
+        /// Method of the notification.
+        method: &'a str,
+        /// Its parameters.
+        params: Option<&'a RawValue>,
+        /// The client that it belongs to; `None` if it belongs to no request.
+        caller: Option<&'a Arc<Caller>>,
+    },
 }
 
 /// A list that a server can offer.
@@ -190,7 +200,10 @@ impl Receiver {
                     self.refuse(id);
                 }
             }
-            Message::Notification { method, params } => self.notification(&method, params),
+            Message::Notification { method, params } => {
+                self.notification(&method, params);
+                self.pass(&method, params, related);
+            }
         }
     }
 
@@ -254,6 +267,38 @@ impl Receiver {
             _ => return tracing::debug!(method, "ignoring an unknown notification"),
         };
         self.observer.notice(notice);
+    }
+
+    /// Passes on what clients of a gateway may want. If it may belong to a request of any of several clients, it is
+    /// withheld from all of them.
+    fn pass(&self, method: &str, params: Option<&RawValue>, related: Option<u64>) {
+        let is_passed = match Method::from_name(method) {
+            Some(known) => matches!(
+                known,
+                Method::LogMessage | Method::ElicitationComplete | Method::TaskStatus
+            ),
+            None => true,
+        };
+        if !is_passed {
+            return;
+        }
+        let by = self.pending.asked_by(related);
+        let caller = match &by {
+            AskedBy::Client(caller) => Some(caller),
+            AskedBy::NoRequest => None,
+            AskedBy::Unclear => {
+                tracing::debug!(
+                    method,
+                    "a notification may belong to any of several clients"
+                );
+                return;
+            }
+        };
+        self.observer.notice(Notice::Passed {
+            method,
+            params,
+            caller,
+        });
     }
 
     fn progress(&self, params: Option<&RawValue>) {

@@ -215,10 +215,10 @@ async fn answer(
             let answer = handler.create_message(server, params).await?;
             Ok(wire::encode(&answer))
         }
-        _ => Err(ErrorObject::new(
-            ErrorCode::METHOD_NOT_FOUND,
-            "method not found",
-        )),
+        _ => {
+            let answer = handler.other(server, method, params).await?;
+            Ok(String::from(Box::<str>::from(answer)))
+        }
     }
 }
 

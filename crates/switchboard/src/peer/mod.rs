@@ -107,13 +107,6 @@ impl RequestOptions {
             caller: None,
         }
     }
-
-    /// The same, on behalf of a client.
-    #[must_use]
-    pub(crate) fn for_caller(mut self, caller: Option<Arc<Caller>>) -> Self {
-        self.caller = caller;
-        self
-    }
 }
 
 impl std::fmt::Debug for RequestOptions {
@@ -194,7 +187,8 @@ impl Peer {
         call: ToolCall<'a>,
         options: &'a RequestOptions,
     ) -> impl Future<Output = Result<SharedJson, RequestError>> + 'a {
-        self.0.send(Method::ToolsCall, Params::Call(call), options)
+        let method = Verb::from(Method::ToolsCall);
+        self.0.send(method, Params::Call(call), options)
     }
 
     /// Sends a request and waits for the first response, which may be an input request or a task.
@@ -221,8 +215,12 @@ impl Peer {
         let is_passed_on = options
             .caller
             .as_ref()
-            .is_some_and(|caller| caller.takes_unfinished);
-        if is_passed_on && unfinished == ResultType::InputRequired {
+            .is_some_and(|caller| match unfinished {
+                ResultType::InputRequired => caller.takes_unfinished,
+                ResultType::Task => caller.takes_task(self.revision().era()),
+                _ => false,
+            });
+        if is_passed_on {
             return Ok(first);
         }
         let _followed = self.0.usage.follow();
@@ -231,6 +229,20 @@ impl Peer {
             ResultType::Task => Box::pin(self.0.follow_task(&first, options)).await,
             _ => Box::pin(self.0.give_input(method, params, first, options)).await,
         }
+    }
+
+    /// Sends a request whose method may not be part of the specification, and returns its response as it is.
+    pub(crate) async fn request_by_name(
+        &self,
+        method: &str,
+        params: Option<&RawValue>,
+        options: &RequestOptions,
+    ) -> Result<SharedJson, RequestError> {
+        let named = Verb {
+            known: Method::from_name(method),
+            name: method,
+        };
+        self.0.send(named, Params::Any(params), options).await
     }
 
     /// As [`request`](Self::request), with typed parameters.
@@ -365,12 +377,12 @@ impl Shared {
         params: Option<&'a RawValue>,
         options: &'a RequestOptions,
     ) -> impl Future<Output = Result<SharedJson, RequestError>> + 'a {
-        self.send(method, Params::Any(params), options)
+        self.send(method.into(), Params::Any(params), options)
     }
 
     async fn send(
         &self,
-        method: Method,
+        method: Verb<'_>,
         params: Params<'_>,
         options: &RequestOptions,
     ) -> Result<SharedJson, RequestError> {
@@ -388,12 +400,12 @@ impl Shared {
             )
             .map_err(|closed| not_sent(&closed))?;
         let message = self
-            .encode_request(id, method, params, options)
+            .encode_request(id, method.name, params, options)
             .inspect_err(|_| {
                 // Not sent, so there is nothing to cancel.
                 self.receiver.pending.forget(id);
             })?;
-        let _in_flight = InFlight::begin(self, id, method);
+        let _in_flight = InFlight::begin(self, id, method.known);
         let reply = match self.link.send(message) {
             Either::Left(sent) => {
                 sent.into_inner().map_err(RequestError::NotSent)?;
@@ -414,7 +426,7 @@ impl Shared {
     fn encode_request(
         &self,
         id: u64,
-        method: Method,
+        method: &str,
         params: Params<'_>,
         options: &RequestOptions,
     ) -> Result<Outgoing, RequestError> {
@@ -431,18 +443,18 @@ impl Shared {
         };
         match params {
             Params::Any(params) => {
-                encode::request_with_meta(&mut payload, &request, method.name(), params, members)
+                encode::request_with_meta(&mut payload, &request, method, params, members)
                     .map_err(unwritable)?;
             }
             Params::Call(call) => encode::tool_call(&mut payload, &request, &call, members),
         }
         let headers = match params {
             _ if !self.link.has_headers() => Vec::new(),
-            Params::Any(params) => self.headers(method.name(), params, &options.headers),
+            Params::Any(params) => self.headers(method, params, &options.headers),
             Params::Call(call) => {
                 let params = call.params();
                 let params = switchboard_protocol::trusted(&params);
-                self.headers(method.name(), params, &options.headers)
+                self.headers(method, params, &options.headers)
             }
         };
         Ok(Outgoing {
@@ -503,6 +515,23 @@ impl Shared {
     }
 }
 
+/// The method of a request.
+#[derive(Clone, Copy)]
+struct Verb<'a> {
+    /// `None` if it is not part of the specification.
+    known: Option<Method>,
+    name: &'a str,
+}
+
+impl From<Method> for Verb<'static> {
+    fn from(method: Method) -> Self {
+        Self {
+            known: Some(method),
+            name: method.name(),
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Params<'a> {
     Any(Option<&'a RawValue>),
@@ -525,12 +554,12 @@ impl Params<'_> {
 struct InFlight<'a> {
     shared: &'a Shared,
     id: u64,
-    method: Method,
+    method: Option<Method>,
 }
 
 impl<'a> InFlight<'a> {
-    fn begin(shared: &'a Shared, id: u64, method: Method) -> Self {
-        if method != Method::SubscriptionsListen {
+    fn begin(shared: &'a Shared, id: u64, method: Option<Method>) -> Self {
+        if method != Some(Method::SubscriptionsListen) {
             shared.working.fetch_add(1, Ordering::Relaxed);
         }
         Self { shared, id, method }
@@ -540,7 +569,7 @@ impl<'a> InFlight<'a> {
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         let Self { shared, id, method } = self;
-        if *method != Method::SubscriptionsListen {
+        if *method != Some(Method::SubscriptionsListen) {
             shared.working.fetch_sub(1, Ordering::Relaxed);
         }
         if !shared.receiver.pending.forget(*id) {
@@ -548,7 +577,7 @@ impl Drop for InFlight<'_> {
         }
         let notified = shared.link.abandon(*id) == Abandoned::Told;
         // The specification forbids cancelling `initialize`.
-        if notified || *method == Method::Initialize {
+        if notified || *method == Some(Method::Initialize) {
             return;
         }
         let params = format!(r#"{{"requestId":{id},"reason":"cancelled by the caller"}}"#);

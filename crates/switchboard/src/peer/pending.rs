@@ -356,6 +356,8 @@ mod tests {
                 meta: None,
                 input: None,
                 takes_unfinished: false,
+                takes_tasks: false,
+                task: None,
             }))
         };
         let client_of = |asked: AskedBy| match asked {

@@ -168,7 +168,7 @@ impl Drop for RunningTask<'_> {
         let options = RequestOptions::within(POLL_INTERVAL);
         let encoded = self.shared.encode_request(
             id,
-            Method::TasksCancel,
+            Method::TasksCancel.name(),
             Params::Any(Some(&params)),
             &options,
         );

@@ -23,6 +23,13 @@ pub trait Approver: Send + Sync + 'static {
         true
     }
 
+    /// Number of the client whose call is considered in this task, if there are several. What one client grants does not
+    /// apply to the others.
+    #[doc(hidden)]
+    fn client(&self) -> Option<u64> {
+        None
+    }
+
     /// Prompts about one call. Only what was shown may be approved: see [`ConsentView`](super::ConsentView). Dropping
     /// the future withdraws the prompt.
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, PromptAnswer>;

@@ -54,7 +54,11 @@ impl PermissionGate {
             };
             // The user may have granted this call while it waited for its turn.
             let base = engine.own_files.base_of(wanted.subject.server);
-            if self.grants.has(tool, &asked, wanted.arguments, base) {
+            let client = approver.client();
+            let has = self
+                .grants
+                .has(client, tool, &asked, wanted.arguments, base);
+            if has {
                 return None;
             }
             let is_default = matches!(
@@ -102,7 +106,7 @@ impl PermissionGate {
                 };
                 if session {
                     self.grants
-                        .add(tool, Arc::clone(&asked), offer, base, written);
+                        .add(client, tool, Arc::clone(&asked), offer, base, written);
                 }
             }
             drop(turn);

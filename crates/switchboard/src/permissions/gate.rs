@@ -183,8 +183,12 @@ impl PermissionGate {
     fn is_granted(&self, engine: &Engine, wanted: &Wanted<'_>, decision: &Decision) -> bool {
         let base = engine.own_files.base_of(wanted.subject.server);
         let tool = wanted.subject.exposed;
+        let client = self
+            .approver
+            .as_ref()
+            .and_then(|approver| approver.client());
         self.grants
-            .has(tool, &decision.grounds, wanted.arguments, base)
+            .has(client, tool, &decision.grounds, wanted.arguments, base)
     }
 
     /// Passes a result to the hooks that inspect results.

@@ -65,6 +65,8 @@ pub struct GrantSummary {
 #[derive(Debug)]
 struct Grant {
     number: u64,
+    /// The client that gave it; `None` if there is only one.
+    client: Option<u64>,
     words: String,
     /// The grounds of the prompt. A grant does not apply to the prompt of another rule.
     asked: Arc<Grounds>,
@@ -84,6 +86,7 @@ pub(super) struct Grants {
 impl Grants {
     pub(super) fn add(
         &self,
+        client: Option<u64>,
         tool: &str,
         asked: Arc<Grounds>,
         offer: &Offer,
@@ -92,6 +95,7 @@ impl Grants {
     ) {
         let grant = Grant {
             number: self.given.fetch_add(1, Ordering::Relaxed) + 1,
+            client,
             words: offer.described(),
             asked,
             covered: offer.covered(base),
@@ -101,9 +105,10 @@ impl Grants {
         grants.entry(tool.into()).or_default().push(grant);
     }
 
-    /// Whether a call of the tool with these arguments is granted.
+    /// Whether a call of the tool with these arguments is granted to the client.
     pub(super) fn has(
         &self,
+        client: Option<u64>,
         tool: &str,
         asked: &Grounds,
         arguments: Option<&RawValue>,
@@ -111,7 +116,9 @@ impl Grants {
     ) -> bool {
         let grants = self.lock();
         let mut grants = grants.get(tool).into_iter().flatten();
-        grants.any(|grant| *grant.asked == *asked && grant.covered.holds(arguments, base))
+        grants.any(|grant| {
+            grant.client == client && *grant.asked == *asked && grant.covered.holds(arguments, base)
+        })
     }
 
     /// All grants, oldest first.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::value::RawValue;
 use switchboard_protocol::types::method::{Cancelled, Notification};
 use switchboard_protocol::types::notification::CancelledNotificationParams;
-use switchboard_protocol::{ErrorCode, ErrorObject, Method, RequestId, encode, trusted};
+use switchboard_protocol::{ErrorCode, ErrorObject, RequestId, encode};
 use tokio::sync::oneshot;
 
 use super::{Purpose, Sink};
@@ -28,8 +28,8 @@ impl Asked {
     pub(super) async fn ask(
         &self,
         sink: &Arc<dyn Sink>,
-        method: Method,
-        params: &str,
+        method: &str,
+        params: Option<&RawValue>,
     ) -> ClientReply {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
@@ -40,7 +40,7 @@ impl Asked {
             id,
         };
         let mut frame = Vec::new();
-        encode::request(&mut frame, &id.into(), method.name(), trusted(params)).map_err(|_| {
+        encode::request(&mut frame, &id.into(), method, params).map_err(|_| {
             ErrorObject::new(
                 ErrorCode::INTERNAL_ERROR,
                 "the request cannot be serialized as JSON",

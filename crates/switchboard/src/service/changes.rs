@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use serde_json::value::RawValue;
 use switchboard_protocol::types::logging::LoggingMessageNotificationParams;
 use switchboard_protocol::{Method, types};
 
@@ -14,6 +15,12 @@ pub(super) enum Change {
     Resources,
     /// Contents of the resource with this URI.
     Resource(Arc<str>),
+    /// A notification of any method (stateful era).
+    Other {
+        method: Arc<str>,
+        /// The encoded params of the notification.
+        params: Option<Arc<str>>,
+    },
     /// A log message that belongs to no request (stateful era).
     Log {
         /// Index of its level, the least severe first.
@@ -25,14 +32,16 @@ pub(super) enum Change {
 
 impl Change {
     /// Method of the notification.
-    pub(super) fn method(&self) -> Method {
-        match self {
+    pub(super) fn method(&self) -> &str {
+        let method = match self {
             Self::Tools => Method::ToolsListChanged,
             Self::Prompts => Method::PromptsListChanged,
             Self::Resources => Method::ResourcesListChanged,
             Self::Resource(_) => Method::ResourcesUpdated,
             Self::Log { .. } => Method::LogMessage,
-        }
+            Self::Other { method, .. } => return method,
+        };
+        method.name()
     }
 }
 
@@ -65,6 +74,15 @@ impl Changes {
     /// Announces that the contents of a resource changed.
     pub fn resource(&self, uri: &str) {
         self.tell(&Change::Resource(uri.into()));
+    }
+
+    /// Sends a notification of any method to the clients of the stateful era.
+    #[doc(hidden)]
+    pub fn other(&self, method: &str, params: Option<&RawValue>) {
+        self.tell(&Change::Other {
+            method: method.into(),
+            params: params.map(|params| params.get().into()),
+        });
     }
 
     /// Sends a log message to the clients of the stateful era that want messages of its level.

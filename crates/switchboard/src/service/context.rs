@@ -23,7 +23,9 @@ use switchboard_protocol::types::notification::ProgressNotificationParams;
 use switchboard_protocol::types::roots::ListRootsResult;
 use switchboard_protocol::types::sampling::{CreateMessageRequestParams, CreateMessageResult};
 use switchboard_protocol::types::{self, DecodeError, IntoOwned, Number, Raw, RawObject};
-use switchboard_protocol::{Era, ErrorCode, ErrorObject, Feature, Method, RequestId, Revision};
+use switchboard_protocol::{
+    Era, ErrorCode, ErrorObject, Feature, Method, RequestId, Revision, encode, trusted,
+};
 
 use super::conversation::Request;
 use super::dispatch::severity;
@@ -96,6 +98,12 @@ impl RequestContext {
             .filter(|_| self.revision.has(Feature::ProgressMessage))
             .map(Into::into);
         self.notify::<Progress>(&params);
+    }
+
+    /// Whether the client asked for progress.
+    #[doc(hidden)]
+    pub fn wants_progress(&self) -> bool {
+        self.declared().progress_token.is_some()
     }
 
     /// Sends a log message if the client wants messages of that level. Requires
@@ -172,6 +180,38 @@ impl RequestContext {
         match self.revision.era() {
             Era::Stateful => self.ask_now(&question).await,
             Era::Stateless => self.ask_first(key, question),
+        }
+    }
+
+    /// Sends a request of any method to the client and returns the response as it is (stateful era).
+    #[doc(hidden)]
+    pub async fn ask_other(
+        &self,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<Box<RawValue>, ErrorObject<'static>> {
+        if self.revision.era() == Era::Stateless {
+            return Err(ErrorObject::new(
+                ErrorCode::METHOD_NOT_FOUND,
+                "the client does not support this request",
+            ));
+        }
+        let Request { core, sink, .. } = &*self.request;
+        core.asked.ask(sink, method, params).await
+    }
+
+    /// Sends a notification on the stream of this request. A log message is sent only if the client wants its level.
+    #[doc(hidden)]
+    pub fn pass(&self, method: &str, params: Option<&RawValue>) {
+        if method == Method::LogMessage.name() {
+            let message = LoggingMessage::decode_params(params);
+            if !message.is_ok_and(|message| self.wants_log(&message.level)) {
+                return;
+            }
+        }
+        let mut frame = Vec::new();
+        if encode::notification(&mut frame, method, params).is_ok() {
+            self.request.sink.send(frame.into(), Purpose::Report);
         }
     }
 
@@ -297,7 +337,8 @@ impl RequestContext {
             )));
         }
         let Request { core, sink, .. } = &*self.request;
-        let answer = core.asked.ask(sink, method, &params).await?;
+        let params = trusted(&params);
+        let answer = core.asked.ask(sink, method.name(), params).await?;
         RawObject::try_from(Raw::from(answer)).map_err(|error| unfit(&error))
     }
 

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -43,7 +43,7 @@ impl Conversation {
     /// requests run that are not answered at once.
     pub fn new(service: Arc<dyn Service>, sink: Arc<dyn Sink>) -> Self {
         let core = Arc::new(Core {
-            server_meta: server_meta(&*service),
+            server_meta: OnceLock::new(),
             service,
             sink,
             runtime: Handle::current(),
@@ -112,8 +112,8 @@ pub(super) struct Core {
     /// Destination of frames that belong to no request.
     sink: Arc<dyn Sink>,
     runtime: Handle,
-    /// The `_meta` of results in the stateless era.
-    pub(super) server_meta: RawObject<'static>,
+    /// The `_meta` of results in the stateless era, from the identity that the service has when it is first needed.
+    server_meta: OnceLock<RawObject<'static>>,
     permits: Arc<Semaphore>,
     pub(super) asked: Asked,
     state: Mutex<SessionState>,
@@ -144,7 +144,7 @@ pub(super) struct Request {
     /// Destination of the answer.
     pub(super) sink: Arc<dyn Sink>,
     pub(super) id: RequestId<'static>,
-    pub(super) method: Method,
+    pub(super) method: MethodName,
     pub(super) opened: Opened,
     pub(super) params: Option<SharedJson>,
     pub(super) cancellation: Cancellation,
@@ -195,6 +195,10 @@ impl EncodedReply {
 }
 
 impl Core {
+    pub(super) fn server_meta(&self) -> &RawObject<'static> {
+        self.server_meta.get_or_init(|| server_meta(&*self.service))
+    }
+
     pub(super) fn state(&self) -> MutexGuard<'_, SessionState> {
         // No code panics while it holds the lock, and every update leaves the state consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -243,6 +247,9 @@ impl Core {
                     self.cancel(params.as_ref().map(SharedJson::raw));
                 } else if method.is(Method::RootsListChanged) {
                     self.service.roots_changed();
+                } else if let MethodName::Unknown(name) = &method {
+                    let params = params.as_ref().map(SharedJson::raw);
+                    self.service.notified(name, params);
                 }
             }
             ClientMessage::Response { id, result } => {
@@ -277,11 +284,6 @@ impl Core {
             let settled = || Some(self.state().settled.as_ref()?.revision);
             classified.open(settled, request.method.as_str(), request.params())
         };
-        let MethodName::Known(method) = request.method else {
-            // The opening is checked first, so that a client that omitted `_meta` gets that error.
-            open(&request)?;
-            return Err(dispatch::method_not_found(request.method.as_str()));
-        };
         {
             let state = self.state();
             if state.closed {
@@ -305,7 +307,7 @@ impl Core {
             core: Arc::clone(self),
             sink: Arc::clone(sink),
             id: request.id,
-            method,
+            method: request.method,
             opened,
             params: request.params,
             cancellation: Cancellation::default(),
@@ -438,7 +440,7 @@ async fn run(request: Arc<Request>) -> Option<EncodedReply> {
         Ok(Ok(None)) => None,
         Ok(Err(error)) => Some(EncodedReply::error(&request.id, &error)),
         Err(_) => {
-            tracing::error!(method = %request.method, "the service panicked");
+            tracing::error!(method = request.method.as_str(), "the service panicked");
             let error =
                 ErrorObject::new(ErrorCode::INTERNAL_ERROR, "the server failed unexpectedly");
             Some(EncodedReply::error(&request.id, &error))

@@ -32,6 +32,7 @@ use switchboard_protocol::types::{
 use switchboard_protocol::{Era, ErrorCode, ErrorObject, Method, Revision, meta};
 
 use super::conversation::{Request, Settled};
+use super::frame::MethodName;
 use super::subscriptions::{MAX_URIS, subscription_meta};
 use super::{Failure, Purpose, RequestContext, Service};
 use crate::json::SharedJson;
@@ -63,16 +64,30 @@ pub(super) async fn answer(
         Opened::Stateless(revision) => revision,
     };
     let service = &*request.core.service;
-    if !is_served(request.method, revision, service) {
-        return Err(method_not_found(request.method.name()));
-    }
     let context = Arc::new(RequestContext::new(Arc::clone(request), revision));
-    let forwarded = service.forward(request.method, request.params(), &context);
-    let result = match forwarded {
-        Some(answering) => answering.await.map(Some),
-        None => call(service, &context)
-            .await
-            .map(|result| result.map(SharedJson::trusted)),
+    let params = request.params();
+    let result = match &request.method {
+        MethodName::Known(method) if is_served(*method, revision, service) => {
+            match service.forward(*method, params, &context) {
+                Some(answering) => answering.await.map(Some),
+                None => call(service, *method, &context)
+                    .await
+                    .map(|result| result.map(SharedJson::trusted)),
+            }
+        }
+        other => {
+            // Methods of the other era, and those that only servers send, are never passed on.
+            let may_pass = match other {
+                MethodName::Known(method) => {
+                    method.exists_in(revision) && method.sender() != Sender::Server
+                }
+                MethodName::Unknown(_) => true,
+            };
+            let answering = service.forward_other(other.as_str(), params, &context);
+            let answering = answering.filter(|_| may_pass);
+            let answering = answering.ok_or_else(|| method_not_found(other.as_str()))?;
+            answering.await.map(Some)
+        }
     };
     match result {
         Ok(result) => Ok(result),
@@ -85,11 +100,21 @@ pub(super) async fn answer(
 }
 
 /// Calls the service method for the request.
-async fn call(service: &dyn Service, context: &RequestContext) -> Result<Option<String>, Failure> {
+async fn call(
+    service: &dyn Service,
+    method: Method,
+    context: &RequestContext,
+) -> Result<Option<String>, Failure> {
     let request = context.request();
     let params = request.params();
-    let result = match request.method {
-        Method::Discover => context.finish(discover(service)),
+    let result = match method {
+        Method::Discover => {
+            let client = context.client_capabilities();
+            if let Some(greeting) = service.greet(&client, None) {
+                greeting.await;
+            }
+            context.finish(discover(service))
+        }
         Method::ToolsList => context.finish(ListToolsResult::new(service.tools().into())),
         Method::ToolsCall => {
             let call = CallTool::decode_params(params)?;
@@ -186,7 +211,11 @@ fn is_served(method: Method, revision: Revision, service: &dyn Service) -> bool 
 
 async fn initialize(request: &Request, revision: Revision) -> Result<String, ErrorObject<'static>> {
     let hello = Initialize::decode_params(request.params()).map_err(|error| misfit(&error))?;
-    if let Some(greeting) = request.core.service.greet(&hello) {
+    let greeting = request
+        .core
+        .service
+        .greet(&hello.capabilities, Some(&hello));
+    if let Some(greeting) = greeting {
         greeting.await;
     }
     request.core.state().settled = Some(Settled {
@@ -195,7 +224,7 @@ async fn initialize(request: &Request, revision: Revision) -> Result<String, Err
     });
     let service = &*request.core.service;
     let mut result = InitializeResult::new(revision.as_str().into());
-    result.capabilities = Some(capabilities(service));
+    result.capabilities = Some(capabilities(service, Era::Stateful));
     result.server_info = Some(service.identity());
     result.instructions = service.instructions().map(Into::into);
     Ok(types::encode(&result))
@@ -204,13 +233,13 @@ async fn initialize(request: &Request, revision: Revision) -> Result<String, Err
 fn discover(service: &dyn Service) -> DiscoverResult<'static> {
     let versions = Revision::ALL.map(|revision| revision.as_str().into());
     let mut result = DiscoverResult::new(Vec::from(versions).into());
-    result.capabilities = Some(capabilities(service));
+    result.capabilities = Some(capabilities(service, Era::Stateless));
     result.instructions = service.instructions().map(Into::into);
     result
 }
 
-fn capabilities(service: &dyn Service) -> ServerCapabilities<'static> {
-    if let Some(capabilities) = service.capabilities() {
+fn capabilities(service: &dyn Service, era: Era) -> ServerCapabilities<'static> {
+    if let Some(capabilities) = service.capabilities(era) {
         return capabilities;
     }
     let features = service.features();
@@ -307,15 +336,18 @@ fn input_required(
     context: &RequestContext,
     mut result: InputRequiredResult<'static>,
 ) -> Result<String, ErrorObject<'static>> {
-    let may_ask =
-        context.revision().era() == Era::Stateless && context.request().method.may_require_input();
+    let may_ask = context.revision().era() == Era::Stateless
+        && match &context.request().method {
+            MethodName::Known(method) => method.may_require_input(),
+            MethodName::Unknown(_) => true,
+        };
     if !may_ask {
         return Err(ErrorObject::new(
             ErrorCode::INTERNAL_ERROR,
             "the protocol does not allow input requests for this method",
         ));
     }
-    add_server_info(&mut result.meta, &context.request().core.server_meta);
+    add_server_info(&mut result.meta, context.request().core.server_meta());
     Ok(types::encode(&result))
 }
 
@@ -364,7 +396,7 @@ trait Finish: Encode {
 impl RequestContext {
     fn finish<T: Finish>(&self, mut result: T) -> String {
         match self.revision().era() {
-            Era::Stateless => result.finish_stateless(&self.request().core.server_meta),
+            Era::Stateless => result.finish_stateless(self.request().core.server_meta()),
             Era::Stateful => result.finish_stateful(),
         }
         types::encode(&result)

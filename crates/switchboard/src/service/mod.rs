@@ -70,7 +70,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use switchboard_protocol::types::capabilities::ServerCapabilities;
+use switchboard_protocol::types::capabilities::{ClientCapabilities, ServerCapabilities};
 use switchboard_protocol::types::completion::{CompleteRequestParams, Completion};
 use switchboard_protocol::types::content::{ContentBlock, TextContent};
 use switchboard_protocol::types::input::InputRequiredResult;
@@ -81,7 +81,7 @@ use switchboard_protocol::types::resource::{
 };
 use switchboard_protocol::types::tool::{CallToolRequestParams, CallToolResult, Tool};
 use switchboard_protocol::types::{Raw, RawObject};
-use switchboard_protocol::{ErrorCode, ErrorObject, Method};
+use switchboard_protocol::{Era, ErrorCode, ErrorObject, Method};
 
 use crate::json::SharedJson;
 
@@ -181,16 +181,22 @@ pub trait Service: Send + Sync + 'static {
         true
     }
 
-    /// Called before the handshake of a client is answered, which waits for the returned future.
+    /// Called before `initialize` or `server/discover` of a client with these capabilities is answered, which waits for
+    /// the returned future. `hello` is what the client said in `initialize`.
     #[doc(hidden)]
-    fn greet(&self, hello: &InitializeRequestParams<'_>) -> Option<BoxFuture<'_, ()>> {
-        let _ = hello;
+    fn greet(
+        &self,
+        client: &ClientCapabilities<'_>,
+        hello: Option<&InitializeRequestParams<'_>>,
+    ) -> Option<BoxFuture<'_, ()>> {
+        let _ = (client, hello);
         None
     }
 
-    /// Capabilities to declare instead of those that follow from its features.
+    /// Capabilities to declare in this era, instead of those that follow from its features.
     #[doc(hidden)]
-    fn capabilities(&self) -> Option<ServerCapabilities<'static>> {
+    fn capabilities(&self, era: Era) -> Option<ServerCapabilities<'static>> {
+        let _ = era;
         None
     }
 
@@ -204,6 +210,25 @@ pub trait Service: Send + Sync + 'static {
     ) -> Option<Reply<'a, SharedJson>> {
         let _ = (method, params, context);
         None
+    }
+
+    /// Answers a request that is not served otherwise: a method of an extension, or of tasks. `None`: the method does
+    /// not exist.
+    #[doc(hidden)]
+    fn forward_other<'a>(
+        &'a self,
+        method: &'a str,
+        params: Option<&'a RawValue>,
+        context: &'a Arc<RequestContext>,
+    ) -> Option<Reply<'a, SharedJson>> {
+        let _ = (method, params, context);
+        None
+    }
+
+    /// Called for a notification whose method is not part of the specification.
+    #[doc(hidden)]
+    fn notified(&self, method: &str, params: Option<&RawValue>) {
+        let _ = (method, params);
     }
 
     /// Called when a client subscribes to resources, or no longer does.

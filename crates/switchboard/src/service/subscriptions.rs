@@ -122,7 +122,11 @@ impl Subscriptions {
         let mut notifications: Vec<Addressed> = stateful
             .filter(|_| match change {
                 Change::Resource(uri) => self.resources.contains(&**uri),
-                Change::Tools | Change::Prompts | Change::Resources | Change::Log { .. } => true,
+                Change::Tools
+                | Change::Prompts
+                | Change::Resources
+                | Change::Other { .. }
+                | Change::Log { .. } => true,
             })
             .and_then(|sink| Some((Arc::clone(sink), notification(change, None)?)))
             .into_iter()
@@ -165,8 +169,8 @@ impl Wanted {
             Change::Prompts => self.prompts,
             Change::Resources => self.resources,
             Change::Resource(uri) => self.uris.contains(&**uri),
-            // In the stateless era, log messages belong to a request.
-            Change::Log { .. } => false,
+            // In the stateless era, everything else belongs to a request.
+            Change::Other { .. } | Change::Log { .. } => false,
         }
     }
 }
@@ -190,6 +194,7 @@ fn notification(change: &Change, subscription: Option<&RequestId<'_>>) -> Option
             Some(types::encode(&params))
         }
         Change::Log { params, .. } => Some(params.to_string()),
+        Change::Other { params, .. } => params.as_deref().map(str::to_owned),
         Change::Tools | Change::Prompts | Change::Resources => {
             let mut list = types::notification::NotificationParams::new();
             list.meta = params.meta;
@@ -198,6 +203,6 @@ fn notification(change: &Change, subscription: Option<&RequestId<'_>>) -> Option
     };
     let mut frame = Vec::new();
     let params = text.as_deref().and_then(trusted);
-    encode::notification(&mut frame, change.method().name(), params).ok()?;
+    encode::notification(&mut frame, change.method(), params).ok()?;
     Some(frame.into())
 }

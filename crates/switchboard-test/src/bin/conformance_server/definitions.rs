@@ -1,19 +1,12 @@
-//! Definitions of the conformance server: tools, prompts, resources and forms, as the suite requires.
+//! What the suite requires of a server, as JSON: tools, prompts, resources, fixed results and forms.
 
 use serde_json::{Value, json};
-use switchboard_protocol::types::elicitation::ElicitRequestParams;
-use switchboard_protocol::types::input::InputRequiredResult;
-use switchboard_protocol::types::prompt::{GetPromptResult, Prompt};
-use switchboard_protocol::types::resource::{ReadResourceResult, Resource, ResourceTemplate};
-use switchboard_protocol::types::sampling::CreateMessageRequestParams;
-use switchboard_protocol::types::tool::{CallToolResult, Tool};
-use switchboard_protocol::types::wire::{self, IntoOwned as _};
 
 /// A PNG with one red pixel.
-pub(crate) const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
+const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
 
 /// A WAV file without samples.
-pub(crate) const SILENCE: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
+const SILENCE: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
 
 /// Tools without parameters: name and description.
 const PLAIN: &[(&str, &str)] = &[
@@ -213,6 +206,40 @@ pub(crate) fn contents(uri: &str) -> Option<Value> {
     })
 }
 
+/// The result of a tool that always answers the same; `None` for other tools.
+pub(crate) fn plain(name: &str) -> Option<Value> {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let picture = json!({"type": "image", "data": PIXEL, "mimeType": "image/png"});
+    let resource = |uri: &str, kind: &str, text: &str| json!({"type": "resource", "resource": {"uri": uri, "mimeType": kind, "text": text}});
+    let content = match name {
+        "test_simple_text" => json!([text("This is a simple text response for testing.")]),
+        "test_image_content" => json!([picture]),
+        "test_audio_content" => {
+            json!([{"type": "audio", "data": SILENCE, "mimeType": "audio/wav"}])
+        }
+        "test_embedded_resource" => json!([resource(
+            "test://embedded-resource",
+            "text/plain",
+            "This is an embedded resource content."
+        )]),
+        "test_multiple_content_types" => json!([
+            text("Multiple content types test:"),
+            picture,
+            resource(
+                "test://mixed-content-resource",
+                "application/json",
+                r#"{"test":"data","value":123}"#
+            ),
+        ]),
+        "test_error_handling" => {
+            let reason = text("This tool intentionally returns an error for testing");
+            return Some(json!({"content": [reason], "isError": true}));
+        }
+        _ => return None,
+    };
+    Some(json!({"content": content}))
+}
+
 /// A form elicitation.
 pub(crate) fn form(message: &str, properties: &Value, required: &[&str]) -> Value {
     json!({
@@ -273,46 +300,4 @@ pub(crate) fn to_the_model(text: &str) -> Value {
         "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
         "maxTokens": 100,
     })
-}
-
-/// Decodes a protocol type from JSON written in this program.
-///
-/// # Panics
-///
-/// If the JSON does not match the type.
-#[expect(clippy::expect_used, reason = "the JSON is part of this program")]
-pub(crate) fn made<T>(value: &Value) -> T
-where
-    T: Made,
-{
-    let raw = serde_json::value::to_raw_value(value).expect("JSON encodes");
-    T::made(&raw)
-}
-
-/// A type that can be decoded from JSON.
-pub(crate) trait Made: Sized {
-    fn made(raw: &serde_json::value::RawValue) -> Self;
-}
-
-macro_rules! made {
-    ($($name:ident)*) => {
-        $(impl Made for $name<'static> {
-            fn made(raw: &serde_json::value::RawValue) -> Self {
-                wire::decode::<$name<'_>>(raw).expect("it matches the type").into_owned()
-            }
-        })*
-    };
-}
-
-made! {
-    CallToolResult
-    CreateMessageRequestParams
-    ElicitRequestParams
-    GetPromptResult
-    InputRequiredResult
-    Prompt
-    ReadResourceResult
-    Resource
-    ResourceTemplate
-    Tool
 }

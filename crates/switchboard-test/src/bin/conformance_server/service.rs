@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use switchboard::service::{
-    Changes, Failure, Features, Reply, RequestContext, Service, error_result, invalid_params,
-    text_result, unknown_prompt, unknown_tool,
+    Changes, Failure, Features, Reply, RequestContext, Service, invalid_params, text_result,
+    unknown_prompt, unknown_tool,
 };
 use switchboard_protocol::types;
 use switchboard_protocol::types::completion::{CompleteRequestParams, Completion};
@@ -20,8 +20,9 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::definitions::{
-    self, PIXEL, SILENCE, form, form_of_choices, form_with_defaults, made, text_form, to_the_model,
+    self, form, form_of_choices, form_with_defaults, plain, text_form, to_the_model,
 };
+use crate::made::made;
 
 /// Duration of a step of a tool.
 const STEP: Duration = Duration::from_millis(50);
@@ -258,40 +259,6 @@ impl Everything {
             other => Err(unknown_tool(other)),
         }
     }
-}
-
-/// Tools with a fixed result.
-fn plain(name: &str) -> Option<Value> {
-    let text = |text: &str| json!({"type": "text", "text": text});
-    let picture = json!({"type": "image", "data": PIXEL, "mimeType": "image/png"});
-    let resource = |uri: &str, kind: &str, text: &str| json!({"type": "resource", "resource": {"uri": uri, "mimeType": kind, "text": text}});
-    let content = match name {
-        "test_simple_text" => json!([text("This is a simple text response for testing.")]),
-        "test_image_content" => json!([picture]),
-        "test_audio_content" => {
-            json!([{"type": "audio", "data": SILENCE, "mimeType": "audio/wav"}])
-        }
-        "test_embedded_resource" => json!([resource(
-            "test://embedded-resource",
-            "text/plain",
-            "This is an embedded resource content."
-        )]),
-        "test_multiple_content_types" => json!([
-            text("Multiple content types test:"),
-            picture,
-            resource(
-                "test://mixed-content-resource",
-                "application/json",
-                r#"{"test":"data","value":123}"#
-            ),
-        ]),
-        "test_error_handling" => {
-            let failed = error_result("This tool intentionally returns an error for testing");
-            return serde_json::to_value(&failed).ok();
-        }
-        _ => return None,
-    };
-    Some(json!({"content": content}))
 }
 
 /// Asks the user and returns the answer as text.

@@ -4,11 +4,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use serde_json::value::RawValue;
 use switchboard_config::redact::Redactor;
 
 use super::super::install::Signs;
 use super::Signals;
+use crate::caller::Caller;
 use crate::events::{Event, Events, LogLine, LogSource};
+use crate::json::SharedJson;
 use crate::logs::LogRing;
 use crate::names::ServerName;
 use crate::peer::{Notice, Observer};
@@ -41,6 +44,31 @@ impl ConnectionObserver {
     }
 }
 
+impl ConnectionObserver {
+    fn pass(&self, method: &str, params: Option<&RawValue>, caller: Option<&Arc<Caller>>) {
+        if caller.is_none() && !self.events.has_listeners() {
+            return;
+        }
+        let masked = params.and_then(|params| match self.redactor.redact(params.get()) {
+            Cow::Owned(masked) => Some(masked),
+            Cow::Borrowed(_) => None,
+        });
+        let Ok(masked) = masked.map(RawValue::from_string).transpose() else {
+            // Masked, it is no longer JSON.
+            return;
+        };
+        let params = masked.as_deref().or(params);
+        match caller {
+            Some(caller) => caller.handler.notified(&self.server, method, params),
+            None => self.events.send(Event::Notification {
+                server: self.server.clone(),
+                method: method.to_owned(),
+                params: params.map(|params| SharedJson::trusted(params.get().to_owned())),
+            }),
+        }
+    }
+}
+
 impl Observer for ConnectionObserver {
     fn notice(&self, notice: Notice<'_>) {
         match notice {
@@ -59,6 +87,11 @@ impl Observer for ConnectionObserver {
                 };
                 self.log(source, text_of(message.data.get()));
             }
+            Notice::Passed {
+                method,
+                params,
+                caller,
+            } => self.pass(method, params, caller),
             Notice::ElicitationComplete(_)
             | Notice::TaskChanged(_)
             | Notice::SubscriptionAcknowledged => {}

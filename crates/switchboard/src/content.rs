@@ -19,8 +19,12 @@ use crate::host::{Host, RECONNECT_PATIENCE, ServerError};
 use crate::json::SharedJson;
 use crate::manager::{Command, Live, Trouble};
 use crate::names::ServerName;
-use crate::peer::{ListKind, Pages, RequestError, RequestOptions};
+use crate::peer::{
+    ListKind, Pages, Progress, ProgressListener, ProgressRoute, ProgressSink, RequestError,
+    RequestOptions,
+};
 use crate::pins::ContentKind;
+use crate::spec::ConnectionKey;
 
 /// The reason a read failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -179,6 +183,52 @@ impl Host {
         self.read(server, method, params, Some(caller)).await
     }
 
+    /// Passes a request on as it is, for a client that applies permissions, pins and deadlines itself.
+    #[doc(hidden)]
+    pub async fn pass(
+        &self,
+        server: &ServerName,
+        method: Method,
+        params: String,
+        caller: Arc<Caller>,
+        progress: ProgressSink,
+    ) -> Result<SharedJson, ContentError> {
+        let failed = |error| ContentError::Request {
+            server: server.clone(),
+            method,
+            error,
+        };
+        let params = RawValue::from_string(params)
+            .map_err(|error| failed(RequestError::Unwritable(error.to_string())))?;
+        let live = self.connected(server).await?;
+        let peer = live.peer_for(Some(&caller)).await.map_err(failed)?;
+        let options = RequestOptions {
+            progress: Some(ProgressRoute {
+                listener: Arc::new(PassedProgress(progress)),
+                number: 0,
+            }),
+            ..RequestOptions::within(live.spec.tool_max).for_caller(Some(caller))
+        };
+        let passed = peer.request(method, Some(&params), &options).await;
+        passed.map_err(|error| failed(error.redacted(&live.spec.redactor)))
+    }
+
+    /// The key of a server's connection settings; `None` if the server cannot be started.
+    #[doc(hidden)]
+    pub fn connection_key(&self, server: &ServerName) -> Option<ConnectionKey> {
+        let view = self.view();
+        let mut specs = view.specs.iter();
+        specs.find(|spec| spec.name == *server).map(|spec| spec.key)
+    }
+
+    /// Ends the connections of a client that has ended.
+    #[doc(hidden)]
+    pub fn end_client(&self, owner: u64) {
+        let view = self.view();
+        let clients = view.live.values().filter_map(|live| live.clients.as_ref());
+        clients.for_each(|clients| clients.end(owner));
+    }
+
     /// Requests completions of an argument. Returns the `CompleteResult` as the server sent it.
     pub async fn complete(
         &self,
@@ -230,7 +280,8 @@ impl Host {
         let live = self.connected(server).await?;
         let once = async |live: &Live| {
             let options = RequestOptions::within(live.spec.tool_timeout).for_caller(caller.clone());
-            live.peer.request(method, Some(&params), &options).await
+            let peer = live.peer_for(caller.as_ref()).await?;
+            peer.request(method, Some(&params), &options).await
         };
         let error = match once(&live).await {
             Ok(result) => return Ok(result),
@@ -266,5 +317,14 @@ impl Host {
         }
         self.connected_after(server, live.generation, RECONNECT_PATIENCE)
             .await
+    }
+}
+
+/// Progress of a request that is passed on.
+struct PassedProgress(ProgressSink);
+
+impl ProgressListener for PassedProgress {
+    fn progress(&self, _number: u64, progress: Progress) {
+        (self.0)(progress);
     }
 }

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | this file | the handler behind a front end: one session per client, and events of the host for all of them |
 //! | `session` | one client: its requests, forwarded to the servers |
+//! | `direct` | requests that pass to one server as they are |
 //! | `offers` | what all servers offer as one list, and the way back from an exposed name to its server |
 //! | `view` | what the clients of one endpoint get: everything, or what a profile includes |
 //! | `pass` | what is added to requests and results on their way, and what becomes of errors |
@@ -16,6 +17,7 @@
 //! | `search_tools`, `budget` | search mode: three tools in place of all definitions, and for which clients |
 
 mod budget;
+mod direct;
 mod offers;
 mod pass;
 mod relay;
@@ -52,6 +54,8 @@ pub struct GatewayOptions {
     pub transparent: Option<ServerName>,
     /// The profile of all clients; `None`: each client may choose one.
     pub profile: Option<Arc<str>>,
+    /// Pass requests to the one server as they are, for clients that apply permissions, pins and limits themselves.
+    pub direct: bool,
     /// Whether clients get search tools instead of all definitions.
     pub search: SearchMode,
     /// Tokens of definitions from which `auto` means search; `None`: by the client.
@@ -60,6 +64,9 @@ pub struct GatewayOptions {
     /// capabilities of that client.
     pub single_client: bool,
 }
+
+/// Numbers the clients of all gateways: connections may be shared by several hosts.
+static CLIENTS: AtomicU64 = AtomicU64::new(0);
 
 /// Serves all servers of a host as one. Cheap to clone; clones share their state.
 #[derive(Clone)]
@@ -74,7 +81,6 @@ struct Core {
     questions: GatewayQuestions,
     sealer: Option<Sealer>,
     waiting: WaitingCalls,
-    clients: AtomicU64,
 }
 
 impl Gateway {
@@ -92,7 +98,6 @@ impl Gateway {
             questions,
             sealer: Sealer::new(),
             waiting: WaitingCalls::default(),
-            clients: AtomicU64::new(0),
         }))
     }
 
@@ -108,7 +113,7 @@ impl Gateway {
 
 impl Handler for Gateway {
     fn open(&self, client: &Client, sink: Arc<dyn Sink>) -> Box<dyn Exchange> {
-        let number = self.0.clients.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = CLIENTS.fetch_add(1, Ordering::Relaxed) + 1;
         let profile = self.0.options.profile.as_ref().or(client.profile.as_ref());
         let view = match profile {
             None => Arc::clone(&self.0.everything),

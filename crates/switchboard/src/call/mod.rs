@@ -36,7 +36,7 @@ use crate::host::{Host, RECONNECT_PATIENCE, ServerError, waits_for_first_use};
 use crate::json::SharedJson;
 use crate::manager::{Command, Live, Trouble, login};
 use crate::names::{CallId, CalledTool, ExposedName, ServerName};
-use crate::peer::{ListKind, ProgressSink, RequestError, RequestOptions};
+use crate::peer::{ListKind, Peer, ProgressSink, RequestError, RequestOptions};
 use crate::person;
 use crate::profile::Profile;
 use crate::status::ServerStatus;
@@ -578,7 +578,10 @@ impl Sending<'_> {
     /// Retries the call after the user has visited the pages that the server requested.
     async fn after_visit(&self, error: RequestError, live: &Live) -> Result<ToolReply, CallError> {
         let limit = self.left().unwrap_or(live.spec.tool_max);
-        let visited = live.peer.visit(error, limit).await;
+        let visited = match live.peer_for(self.caller.as_ref()).await {
+            Ok(peer) => peer.visit(error, limit).await,
+            Err(error) => Err(error),
+        };
         let again = match visited {
             Ok(()) => self.once(live).await,
             Err(error) => Err(error),
@@ -675,18 +678,19 @@ impl Sending<'_> {
     }
 
     async fn once(&self, live: &Live) -> Result<ToolReply, RequestError> {
-        let answered = live.peer.answered();
-        let outcome = self.attempt(live).await;
+        let peer = live.peer_for(self.caller.as_ref()).await?;
+        let answered = peer.answered();
+        let outcome = self.attempt(live, &peer).await;
         // Time that the user spends on the server's requests does not count as time of the call.
-        person::add(live.peer.answered().saturating_sub(answered));
+        person::add(peer.answered().saturating_sub(answered));
         outcome
     }
 
-    async fn attempt(&self, live: &Live) -> Result<ToolReply, RequestError> {
+    async fn attempt(&self, live: &Live, peer: &Peer) -> Result<ToolReply, RequestError> {
         let name = self.tool.reference().tool.as_str();
         // The connection may have a newer definition of the tool.
         let tool = live.tools.get(name).unwrap_or(self.tool);
-        let as_task = live.peer.revision().era() == Era::Stateful && tool.must_be_task();
+        let as_task = peer.revision().era() == Era::Stateful && tool.must_be_task();
         let call = ToolCall {
             name,
             arguments: self.arguments,
@@ -696,7 +700,7 @@ impl Sending<'_> {
             idle: self.timeout.unwrap_or_else(|| live.spec.timeout_of(name)),
             total: self.left().unwrap_or(live.spec.tool_max),
             progress: Some(self.host.under_way().route(self.id)),
-            headers: self.mirrored(tool, live)?,
+            headers: self.mirrored(tool, peer)?,
             as_task,
             caller: self.caller.clone(),
         };
@@ -705,9 +709,9 @@ impl Sending<'_> {
             .as_ref()
             .and_then(|caller| caller.input.as_deref());
         let first = match input {
-            None => live.peer.call(call, &options).await?,
+            None => peer.call(call, &options).await?,
             // Boxed: this rare path must not enlarge the future of every call.
-            Some(input) => Box::pin(self.repeated(live, call, input, &options)).await?,
+            Some(input) => Box::pin(self.repeated(peer, call, input, &options)).await?,
         };
         // Nearly every response is obviously a complete result.
         let glance = CallToolResult::error_flag_of_one_text(first.as_bytes())
@@ -719,8 +723,7 @@ impl Sending<'_> {
         let result = Box::pin(async {
             let params = call.params();
             let params = switchboard_protocol::trusted(&params);
-            live.peer
-                .follow(Method::ToolsCall, params, first, &options)
+            peer.follow(Method::ToolsCall, params, first, &options)
                 .await
         });
         let result = result.await?;
@@ -736,7 +739,7 @@ impl Sending<'_> {
     /// Repeats a call with the input that the client provides.
     async fn repeated(
         &self,
-        live: &Live,
+        peer: &Peer,
         call: ToolCall<'_>,
         input: &RawValue,
         options: &RequestOptions,
@@ -753,15 +756,13 @@ impl Sending<'_> {
         };
         let params = RawValue::from_string(params)
             .map_err(|error| RequestError::Unwritable(error.to_string()))?;
-        live.peer
-            .first_answer(Method::ToolsCall, &params, options)
-            .await
+        peer.first_answer(Method::ToolsCall, &params, options).await
     }
 
     /// Returns the arguments that the tool's schema mirrors as headers.
-    fn mirrored(&self, tool: &CatalogTool, live: &Live) -> Result<Vec<Header>, RequestError> {
+    fn mirrored(&self, tool: &CatalogTool, peer: &Peer) -> Result<Vec<Header>, RequestError> {
         let headers = tool.param_headers();
-        if headers.is_empty() || live.peer.revision().era() == Era::Stateful {
+        if headers.is_empty() || peer.revision().era() == Era::Stateful {
             return Ok(Vec::new());
         }
         headers

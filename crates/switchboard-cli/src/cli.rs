@@ -50,6 +50,9 @@ pub(crate) struct GlobalFlags {
     /// Trust this project for this run only
     #[arg(long, global = true)]
     pub(crate) trust_project: bool,
+    /// Do not use the servers of a running daemon
+    #[arg(long, global = true)]
+    pub(crate) no_daemon: bool,
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,

@@ -33,6 +33,8 @@ pub(crate) struct Context {
     pub(crate) project: PathBuf,
     /// Whether warnings about the configuration are repeated, since the command is about it.
     repeats_warnings: bool,
+    /// Whether the command uses servers of a running daemon.
+    pub(crate) uses_daemon: bool,
 }
 
 impl Context {
@@ -74,7 +76,16 @@ impl Context {
             cwd,
             project,
             repeats_warnings: false,
+            uses_daemon: false,
         })
+    }
+
+    /// Lets the command use the servers of a running daemon.
+    pub(crate) fn through_daemon(self) -> Self {
+        Self {
+            uses_daemon: true,
+            ..self
+        }
     }
 
     /// For a command about the configuration: prints its warnings each time.

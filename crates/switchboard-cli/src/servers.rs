@@ -34,6 +34,8 @@ use switchboard_store::{SqliteStore, StoreError};
 
 use crate::adhoc::AdHoc;
 use crate::context::Context;
+#[cfg(unix)]
+use crate::daemon;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::session;
@@ -292,7 +294,13 @@ impl Servers {
             let name = workspace::NAME.to_owned();
             connectors.services.insert(name, embedded);
         }
-        Desired::of(self.selected(), &self.config.settings, &connectors)
+        #[cfg_attr(not(unix), expect(unused_mut, reason = "only unix has a daemon"))]
+        let mut desired = Desired::of(self.selected(), &self.config.settings, &connectors);
+        #[cfg(unix)]
+        if context.uses_daemon {
+            daemon::use_daemon(&mut desired, context);
+        }
+        desired
     }
 
     fn embedded(&self, embedded: std::io::Result<Arc<Workspace>>, context: &Context) -> Desired {

@@ -13,6 +13,7 @@ use futures_util::future::LocalBoxFuture;
 use switchboard::internal::audit::{Audit, AuditSettings};
 use switchboard::internal::auth::interactive::logins::Logins;
 use switchboard::internal::places::{SPILL_FOLDER, STORE_FILE};
+use switchboard::internal::sharing::SharedConnections;
 use switchboard::permissions::{Approver, Engine, PermissionGate, Policy};
 use switchboard::status::{ServerState, ServerStatus};
 use switchboard::{ClientHandler, Gate, Host, HostOptions, HostSettings, ServerName};
@@ -34,6 +35,8 @@ use crate::{consent, report, view};
 
 /// The front end recorded in the audit log.
 const FRONT_END: &str = "cli";
+/// Idle time after which a server is stopped that clients share, unless its entry sets another.
+const IDLE_SHUTDOWN: Duration = Duration::from_secs(600);
 /// Grace period for blocking file work when the runtime shuts down.
 const LAST_WORK: Duration = Duration::from_secs(2);
 
@@ -77,6 +80,8 @@ pub(crate) struct SessionMode {
 pub(crate) struct ClientPrompts {
     handler: Arc<dyn ClientHandler>,
     approver: Arc<dyn Approver>,
+    /// Connections that clients share; `None` if there is one client.
+    shared: Option<SharedConnections>,
 }
 
 impl ClientPrompts {
@@ -84,6 +89,15 @@ impl ClientPrompts {
         Self {
             handler: Arc::new(questions.clone()),
             approver: Arc::new(questions.clone()),
+            shared: None,
+        }
+    }
+
+    /// The same, for several clients, which share these connections with those of other hosts.
+    pub(crate) fn sharing(self, connections: &SharedConnections) -> Self {
+        Self {
+            shared: Some(connections.clone()),
+            ..self
         }
     }
 }
@@ -200,10 +214,15 @@ impl<'c> CommandHost<'c> {
         let sampling = Arc::new(SamplingModel::default());
         let logins = mode.logins.then(|| servers.logins(context));
         let is_scripted = !mode.attended && mode.clients.is_none();
+        let shared = mode.clients.as_ref().and_then(|it| it.shared.clone());
         let session = Self {
             is_scripted,
             host: Host::with_options(HostOptions {
-                settings: HostSettings::from(&servers.config.settings),
+                settings: HostSettings {
+                    idle_shutdown: shared.is_some().then_some(IDLE_SHUTDOWN),
+                    ..HostSettings::from(&servers.config.settings)
+                },
+                shared,
                 gate: Arc::clone(&gate) as Arc<dyn Gate>,
                 handler: match mode.clients {
                     Some(clients) => clients.handler,

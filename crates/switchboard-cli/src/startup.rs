@@ -48,6 +48,18 @@ pub(crate) fn counted(count: usize, thing: &str) -> String {
     format!("{count} {thing}{plural}")
 }
 
+/// One line per server of a daemon.
+#[cfg(unix)]
+pub(crate) fn server_lines(
+    host: &Host,
+    statuses: &[ServerStatus],
+    elapsed: Duration,
+    turn: usize,
+) -> Vec<Line> {
+    let stderr_line = |status: &ServerStatus| install_output(host, status);
+    lines(statuses, stderr_line, elapsed, turn)
+}
+
 /// One line per server. Those that are still starting come first, so that a low terminal shows them.
 fn lines(
     statuses: &[ServerStatus],

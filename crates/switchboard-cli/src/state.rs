@@ -40,6 +40,34 @@ impl Shown {
         }
     }
 
+    /// Presents a state by its word, without a reason; `None` if the word is unknown.
+    #[cfg(unix)]
+    pub(crate) fn of_word(word: &str) -> Option<Self> {
+        let (word, style) = [
+            ("connected", style::GOOD),
+            (READY, style::GOOD),
+            ("needs-auth", style::WARNING),
+            ("untrusted", style::WARNING),
+            ("failed", style::ERROR),
+            ("blocked", style::ERROR),
+            ("invalid", style::ERROR),
+            ("refused", style::ERROR),
+            ("pending", style::QUIET),
+            ("lazy", style::QUIET),
+            ("idle", style::QUIET),
+            ("disabled", style::QUIET),
+            ("shadowed", style::QUIET),
+        ]
+        .into_iter()
+        .find(|(known, _)| *known == word)?;
+        Some(Self {
+            word,
+            style,
+            reason: None,
+            remark: None,
+        })
+    }
+
     /// Presents a server by its entry alone, without a host.
     pub(crate) fn configured(server: &Server) -> Self {
         match ServerState::of_configured(server) {

@@ -42,7 +42,7 @@ pub(crate) fn consent(question: &str, context: &Context) -> Result<bool, Failure
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) columns: usize,
     pub(crate) rows: usize,

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use switchboard_config::entry::{
-    OAuthEntry, Permission, RootsEntry, Sandbox, SandboxMode, ServerEntry, ToolEntry, Transport,
+    OAuthEntry, Permission, RootsEntry, Sandbox, SandboxMode, ServerEntry, Sharing, ToolEntry,
+    Transport,
 };
 use switchboard_config::files::{Folders, InMemory};
 use switchboard_config::resolve::{Config, Inputs};
@@ -67,7 +68,7 @@ fn everything() -> ServerEntry {
             mode: SandboxMode::Workspace,
             network: Some(false),
         }),
-        shared: Some(true),
+        shared: Some(Sharing::Always),
         idle_shutdown: Some(Duration::from_secs(600)),
         roots: Some(RootsEntry::Folders(vec!["/srv".into(), "docs".into()])),
         ..ServerEntry::default()
@@ -129,7 +130,7 @@ disabled_tools = ["b"]
 trust_annotations = true
 pin = false
 sandbox = { mode = "workspace", network = false }
-shared = true
+shared = "always"
 idle_shutdown_sec = 600
 roots = ["/srv", "docs"]
 tools.a = { timeout_sec = 9, permission = "ask", hidden = true }
@@ -170,7 +171,7 @@ dpop = true
     "type": "stdio", "program": "npx", "args": ["-y", "server"], "env": { "B": "2", "A": "1" }, "envVars": ["HOME"],
     "inheritEnv": false, "cwd": "/tmp", "disabled": false, "required": true, "startupTimeoutSec": 1.5, "timeout": 5000,
     "toolMaxSec": 50, "enabledTools": ["a", "b"], "disabledTools": ["b"], "trustAnnotations": true, "pin": false,
-    "sandbox": { "mode": "workspace", "network": false }, "shared": true, "idleShutdownSec": 600,
+    "sandbox": { "mode": "workspace", "network": false }, "shared": "always", "idleShutdownSec": 600,
     "roots": ["/srv", "docs"],
     "tools": { "a": { "timeoutSec": 9, "permission": "ask", "hidden": true } }, // a comment
   },
@@ -208,7 +209,7 @@ mcp_servers "all" {
   disabled_tools      = ["b"]
   trust_annotations   = true
   pin                 = false
-  shared              = true
+  shared              = "always"
   idle_shutdown_sec   = 600
   roots               = ["/srv", "docs"]
   sandbox {

@@ -16,7 +16,8 @@ use arbitrary::any_entry;
 use proptest::prelude::*;
 use switchboard_config::diagnostic::{Diagnostic, Severity};
 use switchboard_config::entry::{
-    OAuthEntry, Permission, RootsEntry, Sandbox, SandboxMode, ServerEntry, ToolEntry, Transport,
+    OAuthEntry, Permission, RootsEntry, Sandbox, SandboxMode, ServerEntry, Sharing, ToolEntry,
+    Transport,
 };
 use switchboard_config::foreign::{
     Imported, ImportedServer, Places, Platform, Tool, export, import,
@@ -224,7 +225,7 @@ fn each_tool_is_told_what_it_cannot_express() {
             mode: SandboxMode::Workspace,
             network: None,
         }),
-        shared: Some(true),
+        shared: Some(Sharing::Always),
         idle_shutdown: Some(Duration::from_secs(60)),
         roots: Some(RootsEntry::Workspace),
         ..ServerEntry::default()

@@ -26,6 +26,9 @@ pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 pub struct Caller {
     /// Number of the client. Requests with the same number belong to the same client.
     pub client: u64,
+    /// Number under which the client has connections of its own. Differs from `client` if each of its requests is a
+    /// client to us.
+    pub owner: u64,
     /// Who the client is, for the audit log, such as `token:ci`.
     pub principal: Arc<str>,
     /// What the client may use; `None`: everything.
@@ -185,6 +188,7 @@ mod tests {
     fn caller(meta: Option<&str>) -> Caller {
         Caller {
             client: 1,
+            owner: 1,
             principal: "parent".into(),
             profile: None,
             handler: Arc::new(DeclineAll),

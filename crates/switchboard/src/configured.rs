@@ -367,6 +367,7 @@ impl Resolved {
             store: Arc::clone(&store),
             spill_folder: Some(spill_folder.clone()),
             logins: Some(Arc::new(logins)),
+            shared: None,
             connectors: Some(Arc::new(connectors)),
         });
         ConfiguredHost {

@@ -140,6 +140,7 @@ impl Connectors {
         let key = ConnectionKey::of_entry(name, entry);
         Ok(ServerSpec {
             identity: ServerIdentity::of_entry(name, entry),
+            share_key: self.share_key(key, entry),
             redactor,
             ..self.with_connector(name, entry, settings, connector, key)
         })
@@ -162,6 +163,7 @@ impl Connectors {
                 .startup_timeout
                 .unwrap_or_else(|| settings.duration(Setting::StartupTimeout)),
             idle_shutdown: entry.idle_shutdown,
+            sharing: entry.shared.unwrap_or_default(),
             tool_timeout: entry
                 .tool_timeout
                 .unwrap_or_else(|| settings.duration(Setting::ToolTimeout)),
@@ -245,6 +247,31 @@ impl Connectors {
             },
             grace: Grace::default(),
         })
+    }
+
+    /// The key under which hosts of several projects may share a connection: the entry, and the folders that it depends
+    /// on. `None` for a server that runs within the host.
+    fn share_key(&self, key: ConnectionKey, entry: &ServerEntry) -> Option<ConnectionKey> {
+        let mut folders = Vec::new();
+        match entry.effective_transport()? {
+            Transport::Sdk => return None,
+            Transport::Stdio => folders.push(self.cwd(entry)),
+            Transport::Http | Transport::Sse | Transport::Ws => {}
+        }
+        let has_files = entry.ca_file.is_some()
+            || !entry.headers_helper.is_empty()
+            || entry.oauth.as_ref().is_some_and(|oauth| {
+                oauth.private_key_file.is_some() || oauth.assertion_file.is_some()
+            });
+        if entry.sandbox.is_some() || entry.roots.is_some() || has_files {
+            folders.push(self.folder.clone());
+        }
+        let digest = key.to_hex();
+        let folders = folders
+            .iter()
+            .map(|folder| folder.as_os_str().as_encoded_bytes());
+        let parts: Vec<&[u8]> = [digest.as_bytes()].into_iter().chain(folders).collect();
+        Some(ConnectionKey::of(&parts))
     }
 
     /// The working directory of an entry's server.

@@ -24,6 +24,7 @@ use crate::peer::{
     RequestOptions,
 };
 use crate::pins::ContentKind;
+use crate::spec::ConnectionKey;
 
 /// The reason a read failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -228,7 +229,10 @@ impl Host {
         let passed = PassedOn { caller, progress };
         let mut options = passed.options(&live);
         options.total = live.spec.tool_max;
-        let answered = live.peer.request_by_name(method, params, &options).await;
+        let answered = match live.peer_for(Some(&passed.caller)).await {
+            Ok(peer) => peer.request_by_name(method, params, &options).await,
+            Err(error) => Err(error),
+        };
         answered.map_err(|error| {
             let error = error.redacted(&live.spec.redactor);
             error.rpc_error().unwrap_or_else(|| {
@@ -258,6 +262,52 @@ impl Host {
         if let Err(error) = live.peer.notify_by_name(method, params).await {
             tracing::debug!(%server, method, %error, "a notification was not passed on");
         }
+    }
+
+    /// Passes a request on as it is, for a client that applies permissions, pins and deadlines itself.
+    #[doc(hidden)]
+    pub async fn pass(
+        &self,
+        server: &ServerName,
+        method: Method,
+        params: String,
+        caller: Arc<Caller>,
+        progress: ProgressSink,
+    ) -> Result<SharedJson, ContentError> {
+        let failed = |error| ContentError::Request {
+            server: server.clone(),
+            method,
+            error,
+        };
+        let params = RawValue::from_string(params)
+            .map_err(|error| failed(RequestError::Unwritable(error.to_string())))?;
+        let live = self.connected(server).await?;
+        let passed_on = PassedOn {
+            caller,
+            progress: Some(progress),
+        };
+        let peer = live.peer_for(Some(&passed_on.caller)).await;
+        let peer = peer.map_err(failed)?;
+        let mut options = passed_on.options(&live);
+        (options.idle, options.total) = (live.spec.tool_max, live.spec.tool_max);
+        let passed = peer.request(method, Some(&params), &options).await;
+        passed.map_err(|error| failed(error.redacted(&live.spec.redactor)))
+    }
+
+    /// The key of a server's connection settings; `None` if the server cannot be started.
+    #[doc(hidden)]
+    pub fn connection_key(&self, server: &ServerName) -> Option<ConnectionKey> {
+        let view = self.view();
+        let mut specs = view.specs.iter();
+        specs.find(|spec| spec.name == *server).map(|spec| spec.key)
+    }
+
+    /// Ends the connections of a client that has ended.
+    #[doc(hidden)]
+    pub fn end_client(&self, owner: u64) {
+        let view = self.view();
+        let clients = view.live.values().filter_map(|live| live.clients.as_ref());
+        clients.for_each(|clients| clients.end(owner));
     }
 
     /// Requests completions of an argument. Returns the `CompleteResult` as the server sent it.
@@ -314,7 +364,9 @@ impl Host {
                 Some(passed) => passed.options(live),
                 None => RequestOptions::within(live.spec.tool_timeout),
             };
-            live.peer.request(method, Some(&params), &options).await
+            let caller = passed.as_ref().map(|passed| &passed.caller);
+            let peer = live.peer_for(caller).await?;
+            peer.request(method, Some(&params), &options).await
         };
         let error = match once(&live).await {
             Ok(result) => return Ok(result),

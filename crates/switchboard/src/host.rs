@@ -153,6 +153,7 @@ impl Host {
                 options.settings.questions,
             )),
             events: events.clone(),
+            shared: options.shared.clone(),
         };
         let desired = std::mem::take(&mut options.desired);
         let (manager, commands, view) = Manager::new(resources, desired);

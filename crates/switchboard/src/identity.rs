@@ -195,7 +195,7 @@ impl Fields {
 mod tests {
     use std::time::Duration;
 
-    use switchboard_config::entry::{Sandbox, SandboxMode, ToolEntry, Transport};
+    use switchboard_config::entry::{Sandbox, SandboxMode, Sharing, ToolEntry, Transport};
 
     use super::*;
 
@@ -394,7 +394,7 @@ mod tests {
                 e.trust_annotations = Some(true);
             }),
             ("pin", NEITHER, |e| e.pin = Some(false)),
-            ("shared", NEITHER, |e| e.shared = Some(true)),
+            ("shared", NEITHER, |e| e.shared = Some(Sharing::Always)),
             ("idle_shutdown", NEITHER, |e| {
                 e.idle_shutdown = Some(Duration::from_secs(1));
             }),

@@ -59,6 +59,11 @@ pub mod call {
         pub use crate::call::spill::{SpillFolder, SpillLimits};
     }
 }
+/// Connections that several hosts share.
+pub mod sharing {
+    pub use crate::sharing::SharedConnections;
+}
+
 pub mod caller {
     pub use crate::caller::{AskedBy, Caller, OrderedMembers, TASKS_EXTENSION, asked_by};
 }

@@ -181,6 +181,7 @@ mod sandbox;
 pub mod search;
 mod server;
 pub mod service;
+mod sharing;
 mod spec;
 pub mod status;
 mod supervisor;

@@ -28,6 +28,8 @@ pub(crate) const ERAS: Space = Space::new("eras");
 pub(crate) const CATALOGS: Space = Space::new("catalogs");
 pub(crate) const NEEDS_AUTH: Space = Space::new("needs-auth");
 
+/// Servers that asked something outside of calls, so that each client gets a connection of its own.
+const BOUND: Space = Space::new("bound");
 /// The first resources of servers.
 pub(crate) const RESOURCES: Space = Space::new("resources");
 /// Most cached resources of a server.
@@ -70,6 +72,15 @@ impl Memory {
         if let Err(error) = self.0.remove(ERAS, &key, Expected::Anything).await {
             tracing::warn!(%error, "failed to remove a cache record");
         }
+    }
+
+    /// Whether the server has proved to be bound to its client.
+    pub(crate) async fn is_bound(&self, key: ConnectionKey) -> bool {
+        self.get(BOUND, key).await.is_some()
+    }
+
+    pub(crate) async fn remember_bound(&self, key: ConnectionKey) {
+        self.put(BOUND, key, Write::new(b"1".to_vec())).await;
     }
 
     /// The server's cached lists and its pins; empty if they cannot be read.

@@ -17,6 +17,7 @@ use crate::handler::{ClientHandler, DeclineAll, QuestionLimits};
 use crate::peer::OpenOptions;
 use crate::permissions::{Engine, PermissionGate, Policy};
 use crate::pins::PinPolicy;
+use crate::sharing::SharedConnections;
 
 /// Limits and intervals. [`Default`] matches `defaults.toml` of the configuration.
 #[derive(Debug, Clone)]
@@ -55,6 +56,8 @@ pub struct HostSettings {
     pub open: OpenOptions,
     /// The policy for new definitions that cannot be pinned.
     pub pins: PinPolicy,
+    /// Idle time after which servers are stopped whose entries set none; `None`: never.
+    pub idle_shutdown: Option<Duration>,
 }
 
 /// The delays between attempts to reconnect.
@@ -98,6 +101,7 @@ impl Default for HostSettings {
             limits: Limits::DEFAULT,
             open: OpenOptions::default(),
             pins: PinPolicy::default(),
+            idle_shutdown: None,
         }
     }
 }
@@ -162,6 +166,10 @@ pub struct HostOptions {
     /// The initial servers. None is connected before [`Host::start`](crate::Host::start) or its first use.
     #[doc(hidden)]
     pub desired: Desired,
+    /// Connections that are shared with other hosts, for a host with several clients; `None`: the host shares none, and
+    /// has one client.
+    #[doc(hidden)]
+    pub shared: Option<SharedConnections>,
     /// Builds servers that [`Host::add`](crate::Host::add) describes; `None`: with the environment of this process.
     #[doc(hidden)]
     pub connectors: Option<Arc<Connectors>>,
@@ -177,6 +185,7 @@ impl Default for HostOptions {
             spill_folder: None,
             logins: None,
             desired: Desired::default(),
+            shared: None,
             connectors: None,
         }
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard_config::entry::ServerEntry;
+use switchboard_config::entry::{ServerEntry, Sharing};
 use switchboard_config::redact::Redactor;
 
 use crate::catalog::ToolRules;
@@ -26,6 +26,10 @@ pub struct ServerSpec {
     pub connector: Arc<dyn Connector>,
     /// If this changes, the server is reconnected; if only other fields change, it is not.
     pub key: ConnectionKey,
+    /// Connections with the same key may be shared by the hosts of a daemon; `None`: never.
+    pub share_key: Option<ConnectionKey>,
+    /// Whether clients share a connection.
+    pub sharing: Sharing,
     /// Identifies the server regardless of its secrets and deadlines.
     pub identity: ServerIdentity,
     /// Whether it may connect.
@@ -81,6 +85,8 @@ impl ServerSpec {
             name: name.into(),
             connector,
             key,
+            share_key: None,
+            sharing: Sharing::default(),
             identity: ServerIdentity::of_connection(key),
             enabled: true,
             required: false,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use switchboard::internal::sharing::SharedConnections;
 use switchboard::permissions::Policy;
 use switchboard_config::own_program;
 use switchboard_server::gateway::{Gateway, GatewayOptions, GatewayQuestions, SearchMode};
@@ -60,14 +61,19 @@ pub(crate) fn run(arguments: &GatewayArguments, context: &Context) -> Outcome {
         },
         search_budget: arguments.search_budget,
         single_client: listen.is_none(),
+        direct: false,
     };
+    let mut clients = ClientPrompts::of(&questions);
+    if listen.is_some() {
+        clients = clients.sharing(&SharedConnections::default());
+    }
     let mode = SessionMode {
         policy: Policy::gateway(),
         front_end: FRONT_END,
         attended: false,
         lists_only: false,
         logins: true,
-        clients: Some(ClientPrompts::of(&questions)),
+        clients: Some(clients),
     };
     session::run_in(mode, context, &servers, async |session, interrupts| {
         session.report_withheld();

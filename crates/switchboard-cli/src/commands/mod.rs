@@ -106,6 +106,12 @@ fn usage_json(error: &clap::Error) {
     let _ = context::printer(&flags).json(&failure.to_json());
 }
 
+/// Names of MCP clients on this machine that do not use Switchboard yet.
+#[cfg(unix)]
+pub(crate) fn unconnected_clients(context: &Context) -> Vec<&'static str> {
+    clients::unconnected(context)
+}
+
 /// The text after the flags of `connect --help`.
 pub(crate) fn connect_help() -> &'static str {
     #[cfg(unix)]
@@ -133,19 +139,20 @@ fn dispatch(mut cli: Cli) -> Outcome {
         printer::never_json();
     }
     let with = |global: GlobalFlags| Context::new(global);
+    let through = |global: GlobalFlags| Context::new(global).map(Context::through_daemon);
     match cli.command {
         Command::Mcp(command) => mcp::run(command, cli.global),
         Command::Trust(command) => trust::run(command, &with(cli.global)?),
         Command::Pins(command) => pins::run(&command, &with(cli.global)?),
         Command::Config(command) => config::run(&command, &with(cli.global)?.repeating_warnings()),
-        Command::Tools(arguments) => tools::run(&arguments, &with(cli.global)?),
-        Command::Search(arguments) => search::run(&arguments, &with(cli.global)?),
-        Command::Call(arguments) => call::run(&arguments, &with(cli.global)?),
+        Command::Tools(arguments) => tools::run(&arguments, &through(cli.global)?),
+        Command::Search(arguments) => search::run(&arguments, &through(cli.global)?),
+        Command::Call(arguments) => call::run(&arguments, &through(cli.global)?),
         Command::Status(arguments) => status::run(&arguments, &with(cli.global)?),
-        Command::Resources(from) => resources::run(&from, &with(cli.global)?),
-        Command::Read(arguments) => read::run(&arguments, &with(cli.global)?),
-        Command::Prompts(from) => prompts::run(&from, &with(cli.global)?),
-        Command::Prompt(arguments) => prompt::run(&arguments, &with(cli.global)?),
+        Command::Resources(from) => resources::run(&from, &through(cli.global)?),
+        Command::Read(arguments) => read::run(&arguments, &through(cli.global)?),
+        Command::Prompts(from) => prompts::run(&from, &through(cli.global)?),
+        Command::Prompt(arguments) => prompt::run(&arguments, &through(cli.global)?),
         Command::Logs(arguments) => logs::run(&arguments, &with(cli.global)?),
         Command::Doctor { server, repair } => doctor::run(
             server.as_deref(),
@@ -154,7 +161,7 @@ fn dispatch(mut cli: Cli) -> Outcome {
         ),
         Command::Permissions(command) => permissions::run(&command, &with(cli.global)?),
         Command::Audit(arguments) => audit::run(&arguments, &with(cli.global)?),
-        Command::Chat(arguments) => chat::run(&arguments, &with(cli.global)?),
+        Command::Chat(arguments) => chat::run(&arguments, &through(cli.global)?),
         Command::Serve(arguments) => serve::run(&arguments, &with(cli.global)?),
         Command::Gateway(arguments) => gateway::run(&arguments, &with(cli.global)?),
         #[cfg(unix)]

@@ -14,10 +14,14 @@ use switchboard_store::Timestamp;
 use crate::cli::StatusArguments;
 use crate::commands::mcp::import;
 use crate::context::Context;
+#[cfg(unix)]
+use crate::daemon;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::printer::{Column, Printer, Table, style};
 use crate::servers::{NO_SERVERS, Servers};
+#[cfg(unix)]
+use crate::startup::counted;
 use crate::state::{self, Shown};
 use crate::{process_tree, session, time};
 
@@ -30,6 +34,12 @@ const END: &[u8] = b"\x1b[?2026l";
 pub(crate) fn run(arguments: &StatusArguments, context: &Context) -> Outcome {
     let servers = Servers::load(context, None)?;
     if !arguments.connect && !arguments.watch {
+        #[cfg(unix)]
+        if let Some(status) = daemon::status(context)? {
+            show(&live_rows(&status, context), context)?;
+            context.printer.note(daemon_line(&status));
+            return Ok(Exit::Done);
+        }
         show(&known(&servers, context), context)?;
         notes(&servers, context);
         return Ok(Exit::Done);
@@ -42,6 +52,10 @@ pub(crate) fn run(arguments: &StatusArguments, context: &Context) -> Outcome {
             if arguments.connect {
                 session.host.statuses().iter().map(Row::of).collect()
             } else {
+                #[cfg(unix)]
+                if let Ok(Some(status)) = daemon::status(context) {
+                    return live_rows(&status, context);
+                }
                 known(&Servers::load_quietly(context), context)
             }
         };
@@ -82,6 +96,38 @@ fn show(rows: &[Row], context: &Context) -> Result<(), Failure> {
         return printer.json(&rows.iter().map(Row::to_json).collect());
     }
     printer.table(&table(rows))
+}
+
+/// The servers of this project as a running daemon knows them. Those of a project that the daemon has not opened are
+/// known by their entries.
+#[cfg(unix)]
+fn live_rows(status: &Value, context: &Context) -> Vec<Row> {
+    let mut rows = known(&Servers::load_quietly(context), context);
+    let project = context.project.display().to_string();
+    let mut projects = status["projects"].as_array().into_iter().flatten();
+    let Some(project) = projects.find(|it| it["project"] == *project) else {
+        return rows;
+    };
+    for live in project["servers"].as_array().into_iter().flatten() {
+        if let Some(row) = rows.iter_mut().find(|row| live["name"] == *row.name) {
+            row.update(live);
+        }
+    }
+    rows
+}
+
+/// One line about the daemon.
+#[cfg(unix)]
+fn daemon_line(status: &Value) -> String {
+    let clients = status["clients"].as_array().map_or(0, Vec::len);
+    let calls = status["calls"].as_u64().unwrap_or_default();
+    let calls = usize::try_from(calls).unwrap_or(usize::MAX);
+    format!(
+        "live from the daemon (process {}): {}, {}",
+        status["pid"],
+        counted(clients, "client"),
+        counted(calls, "call")
+    )
 }
 
 /// The servers by what is configured and cached. Starts nothing.
@@ -176,6 +222,38 @@ impl Row {
             seen: None,
             is_live: true,
         }
+    }
+
+    /// Takes over what a daemon says, in the form of [`to_json`](Self::to_json).
+    #[cfg(unix)]
+    fn update(&mut self, live: &Value) {
+        let text = |key: &str| live[key].as_str().map(str::to_owned);
+        let count = |key: &str| usize::try_from(live[key].as_u64()?).ok();
+        if let Some(shown) = live["state"].as_str().and_then(Shown::of_word) {
+            let reason = text("error");
+            self.shown = Shown {
+                remark: reason.clone().filter(|_| shown.word != "disabled"),
+                reason,
+                ..shown
+            };
+        }
+        self.revision = live["revision"].as_str().and_then(|it| it.parse().ok());
+        self.uptime = live["uptime"].as_u64().map(Duration::from_secs);
+        self.restarts = count("restarts")
+            .and_then(|it| u32::try_from(it).ok())
+            .unwrap_or_default();
+        let latency = live["latency"].as_f64().map(|it| it / 1000.0);
+        self.latency = latency.and_then(|it| Duration::try_from_secs_f64(it).ok());
+        self.memory = live["memory"].as_u64();
+        if let Some(offered) = count("tools") {
+            self.tools = Some(ToolCount {
+                offered,
+                set_aside: count("setAside").unwrap_or_default(),
+                hidden: count("hidden").unwrap_or_default(),
+            });
+            self.seen = None;
+        }
+        self.is_live = true;
     }
 
     pub(crate) fn to_json(&self) -> Value {

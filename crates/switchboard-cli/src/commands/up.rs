@@ -14,11 +14,11 @@ use tokio::time::{Instant, sleep};
 use crate::cli::{ListenArguments, UpArguments};
 use crate::commands::gateway::TOKENS;
 use crate::context::Context;
-use crate::daemon::{DaemonFiles, Views};
+use crate::daemon::{Board, DaemonFiles, DaemonLock, Started, Views};
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::interrupt::Interrupts;
-use crate::{front_end, session, view};
+use crate::{front_end, session};
 
 /// Address for clients over HTTP, unless another one is given.
 const HTTP: &str = "7348";
@@ -32,17 +32,33 @@ pub(crate) fn run(arguments: &UpArguments, context: &Context) -> Outcome {
     if arguments.detach {
         return detach(arguments, &files, context);
     }
-    let Some(_lock) = files.lock()? else {
-        return Err(already_running());
-    };
     let startup_failure = |error: std::io::Error| Failure::failed("could not start").because(error);
     let runtime = session::runtime().map_err(startup_failure)?;
     let interrupts = Interrupts::listen().map_err(startup_failure)?;
     let local = LocalSet::new();
-    let outcome = local.block_on(&runtime, serve(arguments, &files, context, interrupts));
-    // Views that still run close their servers, which is part of dropping them.
+    let outcome = local.block_on(&runtime, async {
+        let _lock = only_one(&files).await?;
+        files.set_stopped(false);
+        let outcome = serve(arguments, &files, context, interrupts).await;
+        files.set_stopped(true);
+        outcome
+    });
     drop(local);
     outcome
+}
+
+/// Takes the lock of the daemon, and waits for one that is ending.
+async fn only_one(files: &DaemonFiles) -> Result<DaemonLock, Failure> {
+    let end = Instant::now() + END_DEADLINE;
+    loop {
+        if let Some(lock) = files.lock()? {
+            return Ok(lock);
+        }
+        if Instant::now() >= end || files.dial(Wants::Status).await?.is_some() {
+            return Err(already_running());
+        }
+        sleep(RETRY).await;
+    }
 }
 
 /// Serves until a signal arrives or a client stops the daemon.
@@ -56,6 +72,7 @@ async fn serve(
         http: Some(arguments.http.clone().unwrap_or_else(|| HTTP.to_owned())),
         ..ListenArguments::default()
     };
+    let is_live = context.printer.is_live() && !arguments.on_demand;
     let http = front_end::http_options(&listen, &TOKENS, context)?;
     let work = async |views: Views| -> Outcome {
         let first = views
@@ -87,15 +104,23 @@ async fn serve(
             }
             None => None,
         };
-        let home = &context.environment.home;
-        context.printer.note(format!(
-            "up: agents on this machine connect with `switchboard connect` ({})",
-            view::path(&files.socket, home)
-        ));
-        if let Some(url) = server.as_ref().and_then(HttpServer::url) {
-            context.printer.note(format!("up: or over HTTP at {url}"));
-            views.set_http(&url);
+        let url = server.as_ref().and_then(HttpServer::url);
+        if let Some(url) = &url {
+            views.set_http(url);
         }
+        let board = Board {
+            context,
+            socket: files.socket.clone(),
+            http: url,
+        };
+        let showing = async {
+            if is_live {
+                board.run(&views).await;
+            } else {
+                board.print();
+            }
+            pending::<()>().await;
+        };
         let serving_http = async {
             match server {
                 Some(server) => server.serve().await,
@@ -103,15 +128,23 @@ async fn serve(
             }
         };
         tokio::select! {
-            () = local.serve(Arc::new(views)) => {}
+            () = local.serve(Arc::new(views.clone())) => {}
             () = serving_http => {}
+            () = showing => {}
         }
         Ok(Exit::Done)
     };
-    tokio::select! {
-        exit = interrupts.first() => Err(Failure::interrupted(exit)),
-        outcome = Views::run(context.flags.clone(), work) => outcome.unwrap_or(Ok(Exit::Done)),
-    }
+    let work = async |views: Views| -> Outcome {
+        tokio::select! {
+            exit = interrupts.first() => Err(Failure::interrupted(exit)),
+            outcome = work(views) => outcome,
+        }
+    };
+    let mut flags = context.flags.clone();
+    // The live view shows what would be printed.
+    flags.quiet |= is_live;
+    let outcome = Views::run(flags, work).await;
+    outcome.unwrap_or(Ok(Exit::Done))
 }
 
 /// Starts the daemon in the background and waits until it listens.
@@ -119,15 +152,14 @@ fn detach(arguments: &UpArguments, files: &DaemonFiles, context: &Context) -> Ou
     let runtime =
         session::runtime().map_err(|error| Failure::failed("could not start").because(error))?;
     runtime.block_on(async {
-        if files.dial(Wants::Status).await?.is_some() {
-            return Err(already_running());
-        }
         let mut line: Vec<OsString> = vec!["up".into(), "--cwd".into(), context.cwd.clone().into()];
         if let Some(http) = &arguments.http {
             line.extend(["--http".into(), http.into()]);
         }
-        files.start(&line)?;
-        let dialed = files.dial_or_start(Wants::Status, context).await?;
+        let (dialed, started) = files.dial_or_run(Wants::Status, &line, context).await?;
+        if started == Started::Before {
+            return Err(already_running());
+        }
         let process = dialed.welcome.process;
         let printer = &context.printer;
         if printer.json {

@@ -3,6 +3,10 @@
 //! There is one daemon per user and configuration folder. It holds a lock for as long as it runs and listens on a socket
 //! in a folder that no other user can enter. Commands and bridges find it by the folder's name alone.
 
+mod activity;
+mod board;
+pub(crate) mod bridge;
+mod connector;
 mod views;
 
 use std::ffi::OsString;
@@ -14,15 +18,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use serde_json::Value;
 use switchboard::internal::spec::ConnectionKey;
-use switchboard_server::local::{DialError, Dialed, Hello, Wants, dial};
+use switchboard_config::text::visible;
+use switchboard_server::local::{DialError, Dialed, Hello, Wants, dial, is_newer};
 use tokio::time::{Instant, sleep};
 
 use crate::context::Context;
 use crate::environment::Environment;
 use crate::error::Failure;
-use crate::view;
+use crate::{session, view};
 
+pub(crate) use board::Board;
+pub(crate) use connector::use_daemon;
 pub(crate) use views::Views;
 
 /// Longest path of a socket on every system.
@@ -31,6 +39,8 @@ const MAX_SOCKET_PATH: usize = 100;
 const START_DEADLINE: Duration = Duration::from_secs(20);
 /// Interval between two attempts to reach a daemon that is starting.
 const RETRY: Duration = Duration::from_millis(10);
+/// Name of the file that says that the last daemon was ended on purpose.
+const STOPPED: &str = "stopped";
 /// Permission bits of the group and of others.
 const OTHERS: u32 = 6;
 /// The variable that names a folder for sockets, on most systems.
@@ -44,6 +54,36 @@ pub(crate) struct DaemonFiles {
     pub(crate) socket: PathBuf,
     /// What a daemon in the background prints.
     pub(crate) log: PathBuf,
+}
+
+/// The status of the running daemon; `None` if none runs.
+pub(crate) fn status(context: &Context) -> Result<Option<Value>, Failure> {
+    let files = DaemonFiles::of(&context.environment);
+    if !files.socket.exists() {
+        return Ok(None);
+    }
+    let ask = move || -> Result<Option<Value>, Failure> {
+        let failed = |error: io::Error| Failure::failed("could not start").because(error);
+        let runtime = session::runtime().map_err(failed)?;
+        let dialed = runtime.block_on(files.dial(Wants::Status))?;
+        Ok(dialed.map(|dialed| {
+            let mut status = dialed.welcome.status;
+            status["pid"] = dialed.welcome.process.into();
+            status
+        }))
+    };
+    // A thread of its own: the caller may run within a runtime.
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(ask).join();
+        asked.unwrap_or_else(|_| Err(Failure::failed("cannot read the daemon's status")))
+    })
+}
+
+/// Whether a daemon was started by this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Started {
+    Before,
+    Now,
 }
 
 /// Held by the only daemon.
@@ -131,13 +171,15 @@ impl DaemonFiles {
         }
     }
 
-    /// Connects to the running daemon; `None` if none runs.
+    /// Connects to the running daemon; `None` if none runs, or if it is ending.
     pub(crate) async fn dial(&self, wants: Wants) -> Result<Option<Dialed>, Failure> {
         let hello = Hello {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             wants,
         };
         match dial(&self.socket, &hello).await {
+            // It makes room for one of this version.
+            Ok(dialed) if dialed.welcome.gives_way => Ok(None),
             Ok(dialed) => Ok(Some(dialed)),
             Err(DialError::NotRunning(_)) => Ok(None),
             Err(error) => Err(Failure::failed("the daemon cannot be used")
@@ -152,19 +194,34 @@ impl DaemonFiles {
         wants: Wants,
         context: &Context,
     ) -> Result<Dialed, Failure> {
-        if let Some(dialed) = self.dial(wants.clone()).await? {
-            return Ok(dialed);
-        }
-        // Only one of many that come at once starts it. The others wait.
-        let starting = self.take("starting")?;
-        if starting.is_some() {
-            let home = context.environment.home.as_os_str().to_owned();
-            self.start(&["up".into(), "--on-demand".into(), "--cwd".into(), home])?;
-        }
+        let home = context.environment.home.as_os_str().to_owned();
+        let line = ["up".into(), "--on-demand".into(), "--cwd".into(), home];
+        let (dialed, _) = self.dial_or_run(wants, &line, context).await?;
+        note_version(&dialed, context);
+        Ok(dialed)
+    }
+
+    /// Connects to the daemon; runs this program with these arguments if none runs. Also returns whether it did.
+    pub(crate) async fn dial_or_run(
+        &self,
+        wants: Wants,
+        arguments: &[OsString],
+        context: &Context,
+    ) -> Result<(Dialed, Started), Failure> {
         let end = Instant::now() + START_DEADLINE;
+        let mut starting = None;
+        let mut started = Started::Before;
         loop {
             if let Some(dialed) = self.dial(wants.clone()).await? {
-                return Ok(dialed);
+                return Ok((dialed, started));
+            }
+            if starting.is_none() {
+                // Only one of many that come at once starts it. The others wait. A daemon that has been started since
+                // the last look holds the other lock, or listens.
+                starting = self.take("starting")?;
+            } else if started == Started::Before && self.lock()?.is_some() {
+                self.start(arguments)?;
+                started = Started::Now;
             }
             if Instant::now() >= end {
                 let log = view::path(&self.log, &context.environment.home);
@@ -174,6 +231,22 @@ impl DaemonFiles {
             }
             sleep(RETRY).await;
         }
+    }
+
+    /// Whether the last daemon was ended on purpose. Nothing starts another one until it is needed.
+    pub(crate) fn was_stopped(&self) -> bool {
+        self.folder.join(STOPPED).exists()
+    }
+
+    /// Records whether a daemon was ended on purpose.
+    pub(crate) fn set_stopped(&self, stopped: bool) {
+        let file = self.folder.join(STOPPED);
+        // Without the file, bridges only connect again sooner.
+        let _ = if stopped {
+            std::fs::write(file, "")
+        } else {
+            std::fs::remove_file(file)
+        };
     }
 
     /// Starts this program in the background.
@@ -202,4 +275,20 @@ impl DaemonFiles {
             .map_err(failed)?;
         Ok(())
     }
+}
+
+/// Notes that the daemon has another version. It could not be replaced because clients use it, or because it is newer.
+fn note_version(dialed: &Dialed, context: &Context) {
+    let (own, other) = (env!("CARGO_PKG_VERSION"), &dialed.welcome.version);
+    if other == own {
+        return;
+    }
+    let other = visible(other);
+    context.printer.note(if is_newer(own, &dialed.welcome.version) {
+        format!(
+            "the daemon is version {other}, this is {own}; it is replaced when no client uses it, or by `switchboard down`"
+        )
+    } else {
+        format!("the daemon is version {other}, this is {own}; restart the client to use the new version")
+    });
 }

@@ -30,6 +30,8 @@ mod content;
 mod contract;
 #[cfg(target_os = "linux")]
 mod daemon;
+#[cfg(target_os = "linux")]
+mod daemon_sharing;
 mod diagnostics;
 #[cfg(unix)]
 mod doctor;

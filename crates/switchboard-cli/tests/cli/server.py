@@ -3,7 +3,8 @@
 usage: server.py LOG [FAULT]
 
 LOG gets a line for every message that comes in, so that a test can see what the server was told. FAULT is one of
-`exit` (ends at once, with a word on stderr), `silent` (never answers), `stubborn` (does not end by itself).
+`exit` (ends at once, with a word on stderr), `silent` (never answers), `stubborn` (does not end by itself), `curious`
+(asks for the roots as soon as it is initialized).
 
 If there is a file LOG.changes, it is a JSON object: `tools` are definitions that take the place of those of the same
 name or stand beside them, `without` names tools that are gone, `instructions` are the server's, and `prompts`,
@@ -136,6 +137,11 @@ for line in sys.stdin:
     message = json.loads(line)
     detail = message.get("params", {}).get("name", "")
     note(f"{message.get('method', 'answer')} {detail}".rstrip())
+    if fault == "curious" and message.get("method") == "notifications/initialized":
+        send({"id": "roots", "method": "roots/list"})
+    if fault == "curious" and message.get("id") == "roots":
+        note("roots " + " ".join(root["uri"] for root in message["result"]["roots"]))
+        continue
     if "id" not in message or fault == "silent":
         continue
     try:

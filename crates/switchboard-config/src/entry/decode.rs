@@ -4,7 +4,7 @@ use super::keys::{self, Field, Key};
 use super::validate::{header_fault, validate, variable_fault};
 use super::{
     Decoded, OAuthEntry, Permission, Reader, RootsEntry, Sandbox, SandboxMode, ServerEntry,
-    ToolEntry, Transport,
+    Sharing, ToolEntry, Transport,
 };
 use crate::tree::{Member, Node, Span};
 
@@ -128,7 +128,7 @@ fn member_into(
         Field::TrustAnnotations => entry.trust_annotations = reader.boolean(key, node),
         Field::Pin => entry.pin = reader.boolean(key, node),
         Field::Sandbox => entry.sandbox = sandbox(key, node, reader),
-        Field::Shared => entry.shared = reader.boolean(key, node),
+        Field::Shared => entry.shared = sharing(key, node, reader),
         Field::IdleShutdown => entry.idle_shutdown = reader.seconds(key, node),
         Field::Roots => entry.roots = roots(key, node, reader),
     }
@@ -205,6 +205,15 @@ fn sandbox(key: &str, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<Sa
         mode: mode?,
         network,
     })
+}
+
+fn sharing(key: &str, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<Sharing> {
+    // Before there were words, this was a flag.
+    match node.as_bool() {
+        Some(true) => Some(Sharing::Always),
+        Some(false) => Some(Sharing::Never),
+        None => reader.word(key, node, keys::SHARING, Sharing::from_name),
+    }
 }
 
 fn roots(key: &str, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<RootsEntry> {

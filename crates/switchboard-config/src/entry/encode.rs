@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::keys::Field;
-use super::{OAuthEntry, RootsEntry, Sandbox, ServerEntry, ToolEntry};
+use super::{OAuthEntry, RootsEntry, Sandbox, ServerEntry, Sharing, ToolEntry};
 use crate::secret::Secret;
 use crate::tree::{Node, Value};
 
@@ -45,7 +45,7 @@ impl ServerEntry {
         table.flag(Field::TrustAnnotations, self.trust_annotations);
         table.flag(Field::Pin, self.pin);
         table.node(Field::Sandbox, self.sandbox.map(sandbox));
-        table.flag(Field::Shared, self.shared);
+        table.word(Field::Shared, self.shared.map(Sharing::name));
         table.seconds(Field::IdleShutdown, self.idle_shutdown);
         table.node(Field::Roots, self.roots.as_ref().map(roots));
         Node::table(table.0)

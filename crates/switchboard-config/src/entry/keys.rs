@@ -1,6 +1,6 @@
 //! Keys of a server entry: the single list behind decoding, encoding, schema and suggestions.
 
-use super::{Permission, SandboxMode, Transport};
+use super::{Permission, SandboxMode, Sharing, Transport};
 
 /// A field of [`super::ServerEntry`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -145,6 +145,7 @@ pub(crate) const TRANSPORTS: &[&str] =
     names!(Transport, "streamable-http", "streamable_http", "websocket");
 pub(crate) const PERMISSIONS: &[&str] = names!(Permission);
 /// The strictest last.
+pub(crate) const SHARING: &[&str] = names!(Sharing);
 pub(crate) const SANDBOXES: &[&str] = names!(SandboxMode);
 pub(crate) const ROOTS: &[&str] = &["workspace", "none"];
 pub(crate) const GRANTS: &[&str] = &[
@@ -185,7 +186,7 @@ pub const KEYS: [(Field, Key); 27] = [
     (Field::TrustAnnotations, key("trust_annotations", Shape::Bool, "Whether the server's read-only and destructive hints count for permissions.")),
     (Field::Pin, key("pin", Shape::Bool, "Whether a tool that changed is set aside until you approve the change. On by default.")),
     (Field::Sandbox, key("sandbox", Shape::WordOrTable(SANDBOXES, SANDBOX_KEYS), "What the program may access.")),
-    (Field::Shared, key("shared", Shape::Bool, "Whether sessions may share one process of the server.")),
+    (Field::Shared, key("shared", Shape::OneOf(SHARING), "Whether clients of the daemon share one process of the server.")),
     (Field::IdleShutdown, key("idle_shutdown_sec", Shape::Seconds, "Stop the server after this many idle seconds; it restarts on next use.")),
     (Field::Roots, key("roots", Shape::WordOrList(ROOTS), "Folders that the server is told about: `workspace`, `none`, or a list. When absent: the workspace, unless its own arguments name folders.")),
 ];

@@ -73,8 +73,8 @@ pub struct ServerEntry {
     pub pin: Option<bool>,
     /// What its process may access.
     pub sandbox: Option<Sandbox>,
-    /// Whether sessions may share one process; `None`: the default.
-    pub shared: Option<bool>,
+    /// Whether clients may share one process; `None`: [`Sharing::Auto`].
+    pub shared: Option<Sharing>,
     /// Idle time after which it is stopped; it restarts on next use. `None`: never.
     pub idle_shutdown: Option<Duration>,
     /// Folders offered as roots; `None`: the workspace, unless its arguments name folders.
@@ -416,6 +416,37 @@ pub enum SandboxMode {
     Workspace,
     /// No access to Switchboard's own files; otherwise unrestricted.
     OwnFiles,
+}
+
+/// Whether clients of a gateway share one process of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Sharing {
+    /// Until the server proves to be bound to a client.
+    #[default]
+    Auto,
+    /// Whatever the server does.
+    Always,
+    /// Each client has a process of its own.
+    Never,
+}
+
+impl Sharing {
+    /// Every value.
+    pub const ALL: [Sharing; 3] = [Sharing::Auto, Sharing::Always, Sharing::Never];
+
+    /// Name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Sharing::Auto => "auto",
+            Sharing::Always => "always",
+            Sharing::Never => "never",
+        }
+    }
+
+    /// Parses a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|sharing| sharing.name() == name)
+    }
 }
 
 impl SandboxMode {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::bound::{BoundFile, FileContent, Leads};
-use crate::entry::{FieldValue, OAuthEntry, RootsEntry, Sandbox, ServerEntry, ToolEntry};
+use crate::entry::{FieldValue, OAuthEntry, RootsEntry, Sandbox, ServerEntry, Sharing, ToolEntry};
 use crate::mask;
 use crate::secret::Secret;
 
@@ -136,7 +136,7 @@ impl Fingerprint {
             Some(RootsEntry::None) => components.text("roots", "none"),
             Some(RootsEntry::Folders(folders)) => components.texts("roots", folders),
         }
-        components.flag("shared", *shared);
+        components.text("shared", shared.map_or("", Sharing::name));
         components.seconds("idle_shutdown_sec", *idle_shutdown);
         components.files(&leads.files);
         components.into_fingerprint()

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use switchboard_config::entry::{OAuthEntry, Permission, ServerEntry, ToolEntry, Transport};
+use switchboard_config::entry::{
+    OAuthEntry, Permission, ServerEntry, Sharing, ToolEntry, Transport,
+};
 use switchboard_config::secret::Secret;
 
 /// A text in our own syntax, in the spelling that an import writes.
@@ -150,7 +152,13 @@ pub(crate) fn any_entry() -> impl Strategy<Value = ServerEntry> {
                 ServerEntry {
                     enabled,
                     required,
-                    shared,
+                    shared: shared.map(|is_shared| {
+                        if is_shared {
+                            Sharing::Always
+                        } else {
+                            Sharing::Never
+                        }
+                    }),
                     startup_timeout,
                     tool_timeout,
                     enabled_tools,

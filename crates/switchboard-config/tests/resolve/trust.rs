@@ -182,7 +182,7 @@ fn an_approval_is_bound_to_what_was_approved() {
         (r#", "startup_timeout_sec": 5"#, "startup_timeout_sec"),
         (r#", "tool_timeout_sec": 5"#, "tool_timeout_sec"),
         (r#", "tool_max_sec": 5"#, "tool_max_sec"),
-        (r#", "shared": false"#, "shared"),
+        (r#", "shared": "never""#, "shared"),
         (r#", "idle_shutdown_sec": 5"#, "idle_shutdown_sec"),
     ] {
         check(&program(more), &base, &[part]);

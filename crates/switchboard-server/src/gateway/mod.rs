@@ -7,6 +7,7 @@
 //! |---|---|
 //! | this file | the handler behind a front end: one session per client, and events of the host for all of them |
 //! | `session` | one client: its requests, forwarded to the servers |
+//! | `direct` | requests that pass to one server as they are |
 //! | `offers` | what all servers offer as one list, and the way back from an exposed name to its server |
 //! | `view` | what the clients of one endpoint get: everything, or what a profile includes |
 //! | `extensions`, `tasks` | methods of extensions and of tasks; the ids of tasks |
@@ -17,6 +18,7 @@
 //! | `search_tools`, `budget` | search mode: three tools in place of all definitions, and for which clients |
 
 mod budget;
+mod direct;
 mod extensions;
 mod offers;
 mod pass;
@@ -43,7 +45,7 @@ use switchboard_protocol::types::method::{CallTool, Request as _};
 use switchboard_protocol::{ErrorCode, ErrorObject, Method, Revision, trusted};
 use tokio::sync::Semaphore;
 
-use crate::handler::{Client, Exchange, Handler, SessionKey, service_exchange};
+use crate::handler::{Client, ClientKind, Exchange, Handler, SessionKey, service_exchange};
 use offers::Offers;
 use seal::{GatewayKey, Sealer};
 use session::GatewaySession;
@@ -64,6 +66,8 @@ pub struct GatewayOptions {
     pub transparent: Option<ServerName>,
     /// The profile of all clients; `None`: each client may choose one.
     pub profile: Option<Arc<str>>,
+    /// Pass requests to the one server as they are, for clients that apply permissions, pins and limits themselves.
+    pub direct: bool,
     /// Whether clients get search tools instead of all definitions.
     pub search: SearchMode,
     /// Tokens of definitions from which `auto` means search; `None`: by the client.
@@ -72,6 +76,9 @@ pub struct GatewayOptions {
     /// capabilities of that client.
     pub single_client: bool,
 }
+
+/// Numbers the clients of all gateways: connections may be shared by several hosts.
+static CLIENTS: AtomicU64 = AtomicU64::new(0);
 
 /// Serves all servers of a host as one. Cheap to clone; clones share their state.
 #[derive(Clone)]
@@ -89,7 +96,6 @@ struct Core {
     /// Bounds the notifications of clients that are being passed on.
     notifying: Arc<Semaphore>,
     waiting: WaitingCalls,
-    clients: AtomicU64,
 }
 
 impl Gateway {
@@ -110,7 +116,6 @@ impl Gateway {
             tasks: key.as_ref().map(TaskIds::new),
             notifying: Arc::new(Semaphore::new(MAX_NOTIFYING)),
             waiting: WaitingCalls::default(),
-            clients: AtomicU64::new(0),
         }))
     }
 
@@ -126,7 +131,7 @@ impl Gateway {
 
 impl Handler for Gateway {
     fn open(&self, client: &Client, sink: Arc<dyn Sink>) -> Box<dyn Exchange> {
-        let number = self.0.clients.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = CLIENTS.fetch_add(1, Ordering::Relaxed) + 1;
         let profile = self.0.options.profile.as_ref().or(client.profile.as_ref());
         let view = match profile {
             None => Arc::clone(&self.0.everything),
@@ -141,9 +146,12 @@ impl Handler for Gateway {
 
     fn resume(
         &self,
-        session: &SessionKey,
+        client: &Client,
         _sink: Arc<dyn Sink>,
     ) -> Option<(Box<dyn Exchange>, Revision)> {
+        let ClientKind::Session(session) = &client.kind else {
+            return None;
+        };
         // A session of the stateful era lives in the memory of its node. Its client has to start a new one.
         let sealer = self.0.sealer.as_ref()?;
         let owner = sealer.node_of_session(session.as_str())?;

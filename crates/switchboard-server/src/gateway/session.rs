@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use switchboard::internal::caller::{Caller, TASKS_EXTENSION};
 use switchboard::service::{
     Changes, Failure, Features, Reply, RequestContext, Service, invalid_params, text_result,
 };
-use switchboard::{CallRequest, ProgressSink, ServerName, SharedJson};
+use switchboard::{CallRequest, Host, ProgressSink, ServerName, SharedJson};
 use switchboard_protocol::meta::DeclaredMeta;
 use switchboard_protocol::types::capabilities::{ClientCapabilities, ServerCapabilities};
 use switchboard_protocol::types::completion::CompletionReference;
@@ -37,16 +38,20 @@ use super::seal::{NodeId, RequestDigest, State};
 use super::search_tools::{self, SearchCall};
 use super::waiting::{Forwarded, MAX_QUESTIONS, RunningCall, Step};
 use super::{Core, View, internal};
-use crate::handler::Client;
+use crate::handler::{Client, ClientKind};
 
 /// How long the first list of a client waits for servers that are still starting. What comes later is announced.
 const STARTUP_PATIENCE: Duration = Duration::from_secs(10);
+/// Set in the numbers that several requests share.
+const SHARED_OWNER: u64 = 1 << 63;
 /// The service of one client.
 pub(super) struct GatewaySession {
     pub(super) core: Arc<Core>,
     /// What the client gets.
     pub(super) view: Arc<View>,
     number: u64,
+    /// Number under which it has connections of its own.
+    owner: u64,
     /// Who the client is. State that leaves for it is not valid for another one.
     pub(super) principal: Arc<str>,
     /// The capabilities of its handshake (stateful era).
@@ -71,12 +76,17 @@ impl GatewaySession {
             core,
             view,
             number,
+            owner: owner(client, number),
             principal: client.principal.to_string().into(),
             capabilities: OnceLock::new(),
             name: OnceLock::new(),
             searches: AtomicBool::new(false),
             subscribed: Mutex::default(),
         }
+    }
+
+    pub(super) fn host(&self) -> &Host {
+        &self.view.offers.host
     }
 
     async fn start(&self) {
@@ -129,6 +139,7 @@ impl GatewaySession {
             |questions| Relay::new(self.number, context, is_merged, capabilities, questions);
         let caller = |relay: &Arc<Relay>, input: Option<Box<RawValue>>| Caller {
             client: self.number,
+            owner: self.owner,
             principal: Arc::clone(&self.principal),
             profile: self.view.offers.profile(),
             handler: Arc::clone(relay) as _,
@@ -583,6 +594,14 @@ impl Service for GatewaySession {
         params: Option<&'a RawValue>,
         context: &'a Arc<RequestContext>,
     ) -> Option<Reply<'a, SharedJson>> {
+        let options = &self.core.options;
+        if let (true, Some(server)) = (options.direct, &options.transparent)
+            && is_passed(method)
+        {
+            return Some(Box::pin(
+                self.forward_directly(server, method, params, context),
+            ));
+        }
         Some(match method {
             Method::ToolsCall => Box::pin(self.call_tool(params, context)),
             Method::ToolsList
@@ -638,8 +657,37 @@ impl Service for GatewaySession {
 }
 
 /// Subscriptions end with their client.
+/// Whether requests with this method go to servers.
+fn is_passed(method: Method) -> bool {
+    matches!(
+        method,
+        Method::ToolsCall
+            | Method::ToolsList
+            | Method::PromptsList
+            | Method::PromptsGet
+            | Method::ResourcesList
+            | Method::ResourceTemplatesList
+            | Method::ResourcesRead
+            | Method::Complete
+    )
+}
+
+/// The number under which a client has connections of its own. Requests over HTTP that belong to no session share those
+/// of their principal.
+fn owner(client: &Client, number: u64) -> u64 {
+    if client.kind != ClientKind::Request {
+        return number;
+    }
+    let mut hasher = DefaultHasher::new();
+    client.principal.hash(&mut hasher);
+    hasher.finish() | SHARED_OWNER
+}
+
 impl Drop for GatewaySession {
     fn drop(&mut self) {
+        if self.owner == self.number {
+            self.view.offers.host.end_client(self.owner);
+        }
         let subscribed = std::mem::take(
             &mut *self
                 .subscribed

@@ -46,12 +46,19 @@ pub async fn dial(path: &Path, hello: &Hello) -> Result<Dialed, DialError> {
         writer.write_all(&line(hello)?).await?;
         read_line::<Welcome>(&mut reader, WELCOME_DEADLINE).await
     };
-    let mut welcome = exchanged.await.map_err(DialError::Failed)?;
+    let mut welcome = exchanged.await.map_err(|error| match error.kind() {
+        // A server that is ending closes connections that it has just accepted.
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::BrokenPipe => DialError::NotRunning(error),
+        _ => DialError::Failed(error),
+    })?;
     if let Some(reason) = welcome.error.take() {
         return Err(DialError::Refused(reason));
     }
     if let Wants::Gateway { profile, .. } = &hello.wants
         && *profile != welcome.profile
+        && !welcome.gives_way
     {
         // It would serve everything.
         let reason = format!("version {} does not know profiles", welcome.version);

@@ -53,6 +53,17 @@ pub enum Wants {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         profile: Option<String>,
     },
+    /// One server that is configured in this folder, without checks: the client makes them itself.
+    Server {
+        /// The working directory of the client.
+        folder: PathBuf,
+        /// The name of the server.
+        server: String,
+        /// What the client would connect to, as a digest. The daemon refuses if it knows another one.
+        key: String,
+    },
+    /// The version of the daemon.
+    Version,
     /// The status of the daemon.
     Status,
     /// The end of the daemon.
@@ -72,6 +83,9 @@ pub struct Welcome {
     /// The profile that the client gets. A server that does not know profiles leaves it out.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub profile: Option<String>,
+    /// Whether the server ends because the client is of a newer version, which starts its own.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub gives_way: bool,
     /// The status, if the client wants it.
     #[serde(skip_serializing_if = "Value::is_null", default)]
     pub status: Value,
@@ -85,10 +99,24 @@ async fn read_line<T: for<'d> Deserialize<'d>>(
     let mut line = Vec::new();
     let mut limited = reader.take(MAX_LINE);
     let reading = timeout(deadline, limited.read_until(b'\n', &mut line));
-    reading
+    let read = reading
         .await
         .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+    if read == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
     serde_json::from_slice(&line).map_err(io::Error::from)
+}
+
+/// Whether a version (`MAJOR.MINOR.PATCH`, more is ignored) is newer than another.
+pub fn is_newer(version: &str, than: &str) -> bool {
+    let numbers = |text: &str| -> Vec<u64> {
+        let core = text.split(['-', '+']).next().unwrap_or_default();
+        core.split('.')
+            .map(|part| part.parse().unwrap_or_default())
+            .collect()
+    };
+    numbers(version) > numbers(than)
 }
 
 /// Writes one line of JSON.
@@ -96,4 +124,22 @@ fn line<T: Serialize>(value: &T) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(value).map_err(io::Error::from)?;
     line.push(b'\n');
     Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        for (version, than, expected) in [
+            ("0.10.0", "0.9.9", true),
+            ("1.0.0", "1.0.0", false),
+            ("1.0.0-rc.1", "1.0.0", false),
+            ("0.9.9", "0.10.0", false),
+            ("1.0.1+build", "1.0.0", true),
+        ] {
+            assert_eq!(is_newer(version, than), expected, "{version} {than}");
+        }
+    }
 }

@@ -10,10 +10,11 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::io::{AsyncWriteExt as _, BufReader};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::sleep;
 
-use super::{HELLO_DEADLINE, Hello, Wants, Welcome, line, read_line};
+use super::{HELLO_DEADLINE, Hello, Wants, Welcome, is_newer, line, read_line};
 use crate::handler::{Handler, Principal};
 use crate::stdio::{StdioOptions, serve};
 
@@ -24,6 +25,19 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub trait LocalHandler: Send + Sync + 'static {
     /// Returns what serves a client, or the reason why nothing can.
     fn gateway(&self, client: LocalClient) -> BoxFuture<'_, Result<Arc<dyn Handler>, String>>;
+
+    /// Returns what serves a client of one server, or the reason why nothing can.
+    fn server(
+        &self,
+        client: LocalClient,
+        server: &str,
+        key: &str,
+    ) -> BoxFuture<'_, Result<Arc<dyn Handler>, String>>;
+
+    /// Whether clients use the server in other ways than over this socket.
+    fn is_used_otherwise(&self) -> bool {
+        false
+    }
 
     /// The status, for clients that ask for it.
     fn status(&self) -> BoxFuture<'_, Value>;
@@ -131,13 +145,17 @@ impl Serving {
         let mut reader = BufReader::new(reader);
         let hello: Hello = read_line(&mut reader, HELLO_DEADLINE).await?;
         let mut welcome = Welcome {
-            version: self.version,
+            version: self.version.clone(),
             process: std::process::id(),
             error: None,
             profile: None,
+            gives_way: false,
             status: Value::Null,
         };
+        let is_unused =
+            || self.clients.load(Ordering::Relaxed) == 0 && !self.handler.is_used_otherwise();
         match hello.wants {
+            Wants::Version => writer.write_all(&line(&welcome)?).await,
             Wants::Status => {
                 welcome.status = self.handler.status().await;
                 writer.write_all(&line(&welcome)?).await
@@ -147,34 +165,62 @@ impl Serving {
                 self.handler.stop();
                 Ok(())
             }
+            Wants::Gateway { .. } if is_newer(&hello.version, &welcome.version) && is_unused() => {
+                welcome.gives_way = true;
+                writer.write_all(&line(&welcome)?).await?;
+                self.handler.stop();
+                Ok(())
+            }
             Wants::Gateway { folder, profile } => {
+                // Counted from now on, so that the server does not give way to another client meanwhile.
+                let _counted = Counted::one(&self.clients);
                 let client = LocalClient { folder, process };
-                let unknown = |name: &str| format!("the profile \"{name}\" is not configured");
-                let found = self.handler.gateway(client).await;
-                let found = found.and_then(|gateway| match &profile {
-                    Some(name) if !gateway.has_profile(name) => Err(unknown(name)),
+                let served = self.handler.gateway(client).await;
+                let served = served.and_then(|gateway| match &profile {
+                    Some(name) if !gateway.has_profile(name) => {
+                        Err(format!("the profile \"{name}\" is not configured"))
+                    }
                     _ => Ok(gateway),
                 });
-                match found {
-                    Ok(gateway) => {
-                        welcome.profile.clone_from(&profile);
-                        writer.write_all(&line(&welcome)?).await?;
-                        let _counted = Counted::one(&self.clients);
-                        let options = StdioOptions {
-                            principal: Principal::Process(process),
-                            profile: profile.map(Into::into),
-                            ..StdioOptions::default()
-                        };
-                        let served = serve(&*gateway, reader, writer, &options).await;
-                        served.map(drop).map_err(|error| error.source)
-                    }
-                    Err(reason) => {
-                        welcome.error = Some(reason);
-                        writer.write_all(&line(&welcome)?).await
-                    }
-                }
+                welcome.profile = profile;
+                self.serve(served, welcome, reader, writer, process).await
+            }
+            Wants::Server {
+                folder,
+                server,
+                key,
+            } => {
+                let _counted = Counted::one(&self.clients);
+                let client = LocalClient { folder, process };
+                let served = self.handler.server(client, &server, &key).await;
+                self.serve(served, welcome, reader, writer, process).await
             }
         }
+    }
+
+    async fn serve(
+        &self,
+        served: Result<Arc<dyn Handler>, String>,
+        mut welcome: Welcome,
+        reader: BufReader<OwnedReadHalf>,
+        mut writer: OwnedWriteHalf,
+        process: Option<u32>,
+    ) -> io::Result<()> {
+        let handler = match served {
+            Ok(handler) => handler,
+            Err(reason) => {
+                welcome.error = Some(reason);
+                return writer.write_all(&line(&welcome)?).await;
+            }
+        };
+        writer.write_all(&line(&welcome)?).await?;
+        let options = StdioOptions {
+            principal: Principal::Process(process),
+            profile: welcome.profile.take().map(Into::into),
+            ..StdioOptions::default()
+        };
+        let served = serve(&*handler, reader, writer, &options).await;
+        served.map(drop).map_err(|error| error.source)
     }
 }
 

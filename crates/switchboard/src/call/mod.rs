@@ -36,7 +36,7 @@ use crate::host::{Host, RECONNECT_PATIENCE, ServerError, waits_for_first_use};
 use crate::json::SharedJson;
 use crate::manager::{Command, Live, Trouble, login};
 use crate::names::{CallId, CalledTool, ExposedName, ServerName};
-use crate::peer::{ListKind, ProgressSink, RequestError, RequestOptions};
+use crate::peer::{ListKind, Peer, ProgressSink, RequestError, RequestOptions};
 use crate::person;
 use crate::profile::Profile;
 use crate::status::ServerStatus;
@@ -581,7 +581,10 @@ impl Sending<'_> {
     /// Retries the call after the user has visited the pages that the server requested.
     async fn after_visit(&self, error: RequestError, live: &Live) -> Result<ToolReply, CallError> {
         let limit = self.left().unwrap_or(live.spec.tool_max);
-        let visited = live.peer.visit(error, limit).await;
+        let visited = match live.peer_for(self.caller.as_ref()).await {
+            Ok(peer) => peer.visit(error, limit).await,
+            Err(error) => Err(error),
+        };
         let again = match visited {
             Ok(()) => self.once(live).await,
             Err(error) => Err(error),
@@ -678,18 +681,19 @@ impl Sending<'_> {
     }
 
     async fn once(&self, live: &Live) -> Result<ToolReply, RequestError> {
-        let answered = live.peer.answered();
-        let outcome = self.attempt(live).await;
+        let peer = live.peer_for(self.caller.as_ref()).await?;
+        let answered = peer.answered();
+        let outcome = self.attempt(live, &peer).await;
         // Time that the user spends on the server's requests does not count as time of the call.
-        person::add(live.peer.answered().saturating_sub(answered));
+        person::add(peer.answered().saturating_sub(answered));
         outcome
     }
 
-    async fn attempt(&self, live: &Live) -> Result<ToolReply, RequestError> {
+    async fn attempt(&self, live: &Live, peer: &Peer) -> Result<ToolReply, RequestError> {
         let name = self.tool.reference().tool.as_str();
         // The connection may have a newer definition of the tool.
         let tool = live.tools.get(name).unwrap_or(self.tool);
-        let era = live.peer.revision().era();
+        let era = peer.revision().era();
         let caller = self.caller.as_deref();
         let takes_task = caller.is_some_and(|caller| caller.takes_task(era));
         let as_task = era == Era::Stateful && tool.must_be_task() && !takes_task;
@@ -702,7 +706,7 @@ impl Sending<'_> {
             idle: self.timeout.unwrap_or_else(|| live.spec.timeout_of(name)),
             total: self.left().unwrap_or(live.spec.tool_max),
             progress: Some(self.host.under_way().route(self.id)),
-            headers: self.mirrored(tool, live)?,
+            headers: self.mirrored(tool, peer)?,
             as_task,
             caller: self.caller.clone(),
         };
@@ -714,9 +718,9 @@ impl Sending<'_> {
             None => caller.and_then(|caller| caller.input.as_deref()),
         };
         let first = match members {
-            None => live.peer.call(call, &options).await?,
+            None => peer.call(call, &options).await?,
             // Boxed: this rare path must not enlarge the future of every call.
-            Some(members) => Box::pin(self.with_members(live, call, members, &options)).await?,
+            Some(members) => Box::pin(self.with_members(peer, call, members, &options)).await?,
         };
         // Nearly every response is obviously a complete result.
         let glance = CallToolResult::error_flag_of_one_text(first.as_bytes())
@@ -728,8 +732,7 @@ impl Sending<'_> {
         let result = Box::pin(async {
             let params = call.params();
             let params = switchboard_protocol::trusted(&params);
-            live.peer
-                .follow(Method::ToolsCall, params, first, &options)
+            peer.follow(Method::ToolsCall, params, first, &options)
                 .await
         });
         let result = result.await?;
@@ -747,7 +750,7 @@ impl Sending<'_> {
     /// Sends a call with further members in its params: the input that the client provides, or its wish for a task.
     async fn with_members(
         &self,
-        live: &Live,
+        peer: &Peer,
         call: ToolCall<'_>,
         members: &RawValue,
         options: &RequestOptions,
@@ -764,15 +767,13 @@ impl Sending<'_> {
         };
         let params = RawValue::from_string(params)
             .map_err(|error| RequestError::Unwritable(error.to_string()))?;
-        live.peer
-            .first_answer(Method::ToolsCall, &params, options)
-            .await
+        peer.first_answer(Method::ToolsCall, &params, options).await
     }
 
     /// Returns the arguments that the tool's schema mirrors as headers.
-    fn mirrored(&self, tool: &CatalogTool, live: &Live) -> Result<Vec<Header>, RequestError> {
+    fn mirrored(&self, tool: &CatalogTool, peer: &Peer) -> Result<Vec<Header>, RequestError> {
         let headers = tool.param_headers();
-        if headers.is_empty() || live.peer.revision().era() == Era::Stateful {
+        if headers.is_empty() || peer.revision().era() == Era::Stateful {
             return Ok(Vec::new());
         }
         headers

@@ -61,11 +61,16 @@ impl Connection {
                     Err(_) => pending().await,
                 },
             }
+            if let Some(clients) = &self.clients {
+                clients.close_idle();
+            }
+            let has_clients = self.clients.as_ref().is_some_and(|it| it.is_in_use());
             let asked = peer.uses();
             // An offer that differs from its pin awaits approval, which only a live connection detects.
             let is_wanted = !self.subscriptions.borrow().is_empty()
                 || self.pins_wait.load(Ordering::Acquire)
-                || peer.is_in_use();
+                || peer.is_in_use()
+                || has_clients;
             if is_wanted || was_wanted || asked != uses {
                 (uses, was_wanted) = (asked, is_wanted);
                 since = Instant::now();

@@ -24,6 +24,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use switchboard_config::entry::Sharing;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -37,11 +38,12 @@ use crate::logs::LogRing;
 use crate::memory::Memory;
 use crate::names::{Generation, ServerName};
 use crate::options::HostSettings;
-use crate::peer::{ListKind, Peer};
+use crate::peer::{ListKind, OpenOptions, Peer};
 use crate::sandbox;
+use crate::sharing::{ClientConnections, ClientSettings, SharedConnections};
 use crate::spec::ServerSpec;
 use crate::status::{Failure, ServerState};
-use connection::{Connection, Established, Signals};
+use connection::{Connection, Established, Signals, observer_of};
 use idle::IdleOffer;
 use lists::Lists;
 
@@ -116,6 +118,8 @@ pub(crate) struct Resources {
     pub(crate) memory: Memory,
     pub(crate) handler: Arc<dyn ClientHandler>,
     pub(crate) events: Events,
+    /// Connections shared with other hosts; `None`: the host has one client.
+    pub(crate) shared: Option<SharedConnections>,
 }
 
 pub(crate) struct Manager {
@@ -165,6 +169,8 @@ struct Managed {
     rules: watch::Sender<ToolRules>,
     /// Sandbox state reported to the server, passed on likewise.
     sandbox: watch::Sender<sandbox::SandboxState>,
+    /// Connections of single clients; `None` until the first connection, or if the host has one client.
+    clients: Option<Arc<ClientConnections>>,
     /// Idle timeout, passed on likewise.
     idle_shutdown: watch::Sender<Option<Duration>>,
 }
@@ -405,6 +411,13 @@ impl Manager {
         managed.attempts = attempt;
         managed.was_connected &= attempt > 0;
         managed.is_installing = false;
+        if let ConnectionState::Connected(connected) = &managed.state {
+            // The new connection must not be the same one.
+            connected.peer.give_up();
+        }
+        if self.resources.shared.is_some() && managed.clients.is_none() {
+            managed.clients = Some(Arc::new(client_connections(managed, &self.resources)));
+        }
         let signals = Arc::new(Signals::default());
         let transport = managed.spec.connector.transport();
         let connection = Connection {
@@ -426,6 +439,8 @@ impl Manager {
             rules: managed.rules.subscribe(),
             sandbox: managed.sandbox.subscribe(),
             idle_shutdown: managed.idle_shutdown.subscribe(),
+            shared: self.resources.shared.clone(),
+            clients: managed.clients.clone(),
             reports: self.report_to.clone(),
             pins_wait: AtomicBool::new(false),
             pins_told: Mutex::default(),
@@ -508,6 +523,7 @@ impl Manager {
                 peer: connected.peer.clone(),
                 lists: Arc::clone(&connected.lists),
                 tools: Arc::clone(&connected.tools),
+                clients: managed.clients.clone(),
                 spec: Arc::clone(&managed.spec),
                 generation: managed.generation,
             };
@@ -561,4 +577,26 @@ impl Manager {
         self.publish();
         while self.closing.join_next().await.is_some() {}
     }
+}
+
+/// The connections of single clients of a server.
+fn client_connections(managed: &Managed, resources: &Resources) -> ClientConnections {
+    let spec = Arc::clone(&managed.spec);
+    let settings = &resources.settings;
+    let is_bound = spec.sharing == Sharing::Never;
+    let settings = ClientSettings {
+        options: OpenOptions {
+            limits: settings.limits,
+            ..settings.open.clone()
+        },
+        observer: Arc::new(observer_of(
+            &spec,
+            resources.events.clone(),
+            Arc::clone(&managed.logs),
+        )),
+        handler: Arc::clone(&resources.handler),
+        idle: spec.idle_shutdown.or(settings.idle_shutdown),
+        spec,
+    };
+    ClientConnections::new(settings, is_bound)
 }

@@ -22,7 +22,7 @@ impl Manager {
     /// Adds the initial servers of the host without starting them.
     pub(super) fn hold(&mut self, desired: Desired) {
         for spec in desired.servers {
-            let mut managed = Managed::new(Arc::new(spec));
+            let mut managed = Managed::new(Arc::new(spec), self.resources.settings.idle_shutdown);
             if !managed.is_enabled() {
                 managed.state = ConnectionState::Disabled;
             }
@@ -171,12 +171,16 @@ impl Manager {
     pub(super) async fn put(&mut self, spec: ServerSpec) {
         let name = spec.name.clone();
         let spec = Arc::new(spec);
+        let default_idle = self.resources.settings.idle_shutdown;
         if let Some(managed) = self.servers.get_mut(&name) {
             let was_enabled = managed.is_enabled();
             if managed.spec.enabled != spec.enabled {
                 managed.switched = None;
             }
             let same_link = managed.spec.key == spec.key;
+            if !same_link || managed.spec.sharing != spec.sharing {
+                managed.clients = None;
+            }
             managed.spec = Arc::clone(&spec);
             // The link does not depend on the rest, but the offered tools may.
             let new_rules = managed.rules.send_if_modified(|rules| {
@@ -184,9 +188,10 @@ impl Manager {
                 rules.clone_from(&spec.rules);
                 differ
             });
+            let idle_shutdown = spec.idle_shutdown.or(default_idle);
             managed.idle_shutdown.send_if_modified(|limit| {
-                let differ = *limit != spec.idle_shutdown;
-                *limit = spec.idle_shutdown;
+                let differ = *limit != idle_shutdown;
+                *limit = idle_shutdown;
                 differ
             });
             managed.sandbox.send_if_modified(|sandbox| {
@@ -201,7 +206,8 @@ impl Manager {
                 return;
             }
         } else {
-            self.servers.insert(name.clone(), Managed::new(spec));
+            self.servers
+                .insert(name.clone(), Managed::new(spec, default_idle));
         }
         self.begin(&name).await;
     }
@@ -259,7 +265,7 @@ impl Manager {
 
 impl Managed {
     /// A server that has not been started.
-    fn new(spec: Arc<ServerSpec>) -> Self {
+    fn new(spec: Arc<ServerSpec>, default_idle: Option<Duration>) -> Self {
         Self {
             state: ConnectionState::Held,
             since: SystemTime::now(),
@@ -273,7 +279,8 @@ impl Managed {
             subscriptions: watch::Sender::new(Vec::new()),
             rules: watch::Sender::new(spec.rules.clone()),
             sandbox: watch::Sender::new(spec.sandbox.clone()),
-            idle_shutdown: watch::Sender::new(spec.idle_shutdown),
+            clients: None,
+            idle_shutdown: watch::Sender::new(spec.idle_shutdown.or(default_idle)),
             switched: None,
             expects_login: false,
             wants_login: false,

@@ -1,14 +1,17 @@
 //! Snapshot of all servers, published by the manager.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::lists::Lists;
+use crate::caller::Caller;
 use crate::catalog::impersonation::KnownServers;
 use crate::catalog::{Catalog, ServerTools};
 use crate::logs::LogRing;
 use crate::names::{Generation, ServerName};
-use crate::peer::Peer;
+use crate::peer::{Peer, RequestError};
+use crate::sharing::ClientConnections;
 use crate::spec::ServerSpec;
 use crate::status::{ServerState, ServerStatus};
 
@@ -34,7 +37,25 @@ pub(crate) struct Live {
     pub(crate) lists: Arc<Lists>,
     pub(crate) tools: Arc<ServerTools>,
     pub(crate) spec: Arc<ServerSpec>,
+    /// Connections of single clients; `None` if the host has one client.
+    pub(crate) clients: Option<Arc<ClientConnections>>,
     pub(crate) generation: Generation,
+}
+
+impl Live {
+    /// The connection for a request: that of the client, if the server is bound to its clients.
+    pub(crate) async fn peer_for(
+        &self,
+        caller: Option<&Arc<Caller>>,
+    ) -> Result<Cow<'_, Peer>, RequestError> {
+        match (&self.clients, caller) {
+            (Some(clients), Some(caller)) if clients.is_bound() => {
+                // Boxed: this rare path must not enlarge the future of every call.
+                Box::pin(clients.of(caller)).await.map(Cow::Owned)
+            }
+            _ => Ok(Cow::Borrowed(&self.peer)),
+        }
+    }
 }
 
 /// Contribution of a server: name, tools, and usage instructions.

@@ -38,7 +38,7 @@ pub trait Observer: Send + Sync + 'static {
 }
 
 /// An unsolicited message or event of a server.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Notice<'a> {
     /// `notifications/…/list_changed`.

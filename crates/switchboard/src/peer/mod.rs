@@ -13,8 +13,8 @@ mod tasks;
 mod usage;
 mod visit;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
@@ -34,6 +34,7 @@ use crate::caller::Caller;
 use crate::handler::ClientHandler;
 use crate::json::SharedJson;
 use crate::names::ServerName;
+use crate::sharing::Tenancy;
 use crate::transport::{Abandoned, Closed, Link, Outgoing, OutgoingKind};
 use inbound::Receiver;
 use input::Answering;
@@ -50,7 +51,17 @@ pub(crate) use pending::{ProgressListener, ProgressRoute};
 
 /// An open connection to a server.
 #[derive(Clone)]
-pub struct Peer(Arc<Shared>);
+pub struct Peer(Arc<Shared>, Option<Arc<Tenancy>>);
+
+/// A connection that may have ended.
+#[derive(Clone)]
+pub(crate) struct WeakPeer(Weak<Shared>);
+
+impl WeakPeer {
+    pub(crate) fn upgrade(&self) -> Option<Peer> {
+        self.0.upgrade().map(|shared| Peer(shared, None))
+    }
+}
 
 struct Shared {
     server: ServerName,
@@ -319,8 +330,43 @@ impl Peer {
         }
     }
 
-    /// Closes the connection in order and waits until it has ended.
+    pub(crate) fn downgrade(&self) -> WeakPeer {
+        WeakPeer(Arc::downgrade(&self.0))
+    }
+
+    /// The same connection, as used by one of several hosts.
+    pub(crate) fn with_tenancy(mut self, tenancy: Arc<Tenancy>) -> Self {
+        self.1 = Some(tenancy);
+        self
+    }
+
+    /// Whether the link has not ended and accepts requests.
+    pub(crate) fn is_open(&self) -> bool {
+        self.0.receiver.closed.borrow().is_none() && !self.0.receiver.pending.is_closed()
+    }
+
+    /// Whether other hosts use the connection.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.1.as_ref().is_some_and(|tenancy| tenancy.is_shared())
+    }
+
+    /// Makes the next host open another connection.
+    pub(crate) fn give_up(&self) {
+        if let Some(tenancy) = &self.1 {
+            tenancy.give_up();
+        }
+    }
+
+    /// Leaves a connection that other hosts use; `false` if there are none.
+    fn is_left_to_others(&self) -> bool {
+        self.1.as_ref().is_some_and(|tenancy| !tenancy.leave())
+    }
+
+    /// Closes the connection in order and waits until it has ended. Other hosts keep it.
     pub async fn close(&self) {
+        if self.is_left_to_others() {
+            return;
+        }
         self.0.attending.abort();
         let _ = self.cancellations_told(CANCEL_PATIENCE).await;
         self.0.link.close().await;
@@ -330,6 +376,9 @@ impl Peer {
     /// Sends pending cancellations, then closes the connection and returns as soon as the server is notified, or after
     /// `within`. A supervisor, if there is one, does the rest.
     pub(crate) async fn leave(&self, within: Duration) {
+        if self.is_left_to_others() {
+            return;
+        }
         self.0.attending.abort();
         let _ = self.cancellations_told(CANCEL_PATIENCE).await;
         let _ = timeout(within, self.0.link.leave()).await;

@@ -621,18 +621,21 @@ impl Opening<'_> {
     }
 
     fn peer(&self, wire: Wire, facts: ServerFacts, meta: MetaMembers) -> Peer {
-        Peer(Arc::new(Shared {
-            server: self.server.clone(),
-            link: wire.link,
-            receiver: wire.receiver,
-            facts,
-            handler: Arc::clone(&self.handler),
-            meta,
-            attending: wire.attending,
-            working: AtomicUsize::new(0),
-            usage: super::usage::Usage::default(),
-            cancelling: Arc::default(),
-        }))
+        Peer(
+            Arc::new(Shared {
+                server: self.server.clone(),
+                link: wire.link,
+                receiver: wire.receiver,
+                facts,
+                handler: Arc::clone(&self.handler),
+                meta,
+                attending: wire.attending,
+                working: AtomicUsize::new(0),
+                usage: super::usage::Usage::default(),
+                cancelling: Arc::default(),
+            }),
+            None,
+        )
     }
 
     /// The `_meta` members of every request of that revision.

@@ -280,6 +280,11 @@ impl Pending {
         self.table().last_id
     }
 
+    /// Whether new requests are rejected.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.table().closed.is_some()
+    }
+
     /// Rejects new requests unless more than `waiting` are pending; returns whether it does. Pending ones stay.
     pub(crate) fn close_unless_more_than(&self, waiting: usize, closed: &Closed) -> bool {
         let mut table = self.table();
@@ -350,6 +355,7 @@ mod tests {
         let caller = |client| {
             Some(Arc::new(Caller {
                 client,
+                owner: client,
                 principal: "parent".into(),
                 profile: None,
                 handler: Arc::new(crate::handler::DeclineAll),

@@ -75,6 +75,13 @@ impl Peer {
     /// Rejects new requests if none is in progress; `false` if one is. A rejected request is not sent and can be made
     /// over another connection.
     pub(crate) fn retire(&self) -> bool {
+        match &self.1 {
+            Some(tenancy) => tenancy.leave_if(|| self.retire_alone()),
+            None => self.retire_alone(),
+        }
+    }
+
+    fn retire_alone(&self) -> bool {
         if self.is_busy() || self.is_followed() {
             return false;
         }

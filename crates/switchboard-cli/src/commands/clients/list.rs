@@ -138,7 +138,7 @@ pub(super) fn status(names: &[String], machine: &Machine<'_>) -> Outcome {
 }
 
 /// Whether the client starts the bridge, under whatever name.
-fn is_connected(found: &Found) -> bool {
+pub(super) fn is_connected(found: &Found) -> bool {
     found.content.bridge.is_some() || found.content.other_bridge.is_some()
 }
 

@@ -40,6 +40,29 @@ pub(crate) fn run(command: &ClientsCommand, context: &Context) -> Outcome {
     }
 }
 
+/// Names of the clients that were found and do not use Switchboard yet.
+#[cfg(unix)]
+pub(crate) fn unconnected(context: &Context) -> Vec<&'static str> {
+    let Ok(program) = Program::find(&context.environment) else {
+        return Vec::new();
+    };
+    let machine = Machine {
+        context,
+        store: ClientStore::new(&context.environment.state),
+        program,
+    };
+    let clients = machine.clients(&[]).unwrap_or_default();
+    let is_unconnected = |client: &&Client| {
+        let read = machine.read(client);
+        client.is_found && read.is_ok_and(|found| !list::is_connected(&found))
+    };
+    clients
+        .iter()
+        .filter(is_unconnected)
+        .map(|client| client.tool.name())
+        .collect()
+}
+
 /// What every subcommand needs.
 struct Machine<'c> {
     context: &'c Context,

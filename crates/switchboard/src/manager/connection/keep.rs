@@ -276,7 +276,8 @@ impl Connection {
             let mut experimental = capabilities.experimental.iter();
             experimental.any(|(name, _)| name == sandbox::STATE_CAPABILITY)
         });
-        if !is_wanted {
+        // The state of one host says nothing about the others.
+        if !is_wanted || peer.is_shared() {
             return;
         }
         let params = self.sandbox.borrow().params();

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use switchboard_config::entry::Transport;
+use switchboard_config::entry::{Sharing, Transport};
 use switchboard_protocol::Era;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep};
@@ -32,10 +32,11 @@ use crate::memory::Memory;
 use crate::names::{Generation, ServerName};
 use crate::options::HostSettings;
 use crate::peer::{
-    self, ListKind, OpenError, OpenErrorKind, OpenOptions, OpenStep, Peer, RequestError,
+    self, ListKind, Observer, OpenError, OpenErrorKind, OpenOptions, OpenStep, Peer, RequestError,
 };
 use crate::pins::Judgement;
 use crate::sandbox;
+use crate::sharing::{BindingHandler, ClientConnections, SharedConnections};
 use crate::spec::ServerSpec;
 use crate::status::{Cause, Failure};
 use crate::transport::Closed;
@@ -58,6 +59,10 @@ pub(super) struct Connection {
     pub(super) sandbox: watch::Receiver<sandbox::SandboxState>,
     /// Idle timeout; `None`: never.
     pub(super) idle_shutdown: watch::Receiver<Option<Duration>>,
+    /// Connections shared with other hosts.
+    pub(super) shared: Option<SharedConnections>,
+    /// Connections of single clients; `None` if the host has one client.
+    pub(super) clients: Option<Arc<ClientConnections>>,
     pub(super) reports: mpsc::Sender<(ServerName, Generation, Report)>,
     /// Whether something differs from its pin, so that approvals are checked.
     pub(super) pins_wait: AtomicBool,
@@ -151,6 +156,9 @@ impl Connection {
                     lost = Keeper::new(&self, &peer, &lists).run() => Report::Lost(lost),
                     () = self.unused(&peer) => Report::Unused,
                 };
+                if matches!(end, Report::Lost(_)) {
+                    peer.give_up();
+                }
                 return self.report(end).await;
             }
             Ok(Err(error)) => self.failure(&error),
@@ -196,15 +204,8 @@ impl Connection {
             }
             signs.step.store(step as u8, Ordering::Relaxed);
         };
-        let opened = peer::open(
-            &self.spec.name,
-            &*self.spec.connector,
-            &options,
-            observer,
-            self.spec.roots.handler(&self.handler),
-            &at,
-        );
-        let peer = match opened.await {
+        let opened = self.open(&options, observer, &at).await;
+        let peer = match opened {
             Ok(peer) => peer,
             Err(error) => {
                 let is_program = self.spec.connector.transport() == Transport::Stdio;
@@ -248,6 +249,39 @@ impl Connection {
         })
     }
 
+    /// Opens the connection, or attaches to that of another host.
+    async fn open(
+        &self,
+        options: &OpenOptions,
+        observer: Arc<dyn Observer>,
+        at: &(dyn Fn(OpenStep) + Send + Sync),
+    ) -> Result<Peer, OpenError> {
+        let mut handler = self.spec.roots.handler(&self.handler);
+        let mut is_bound = false;
+        if let Some(clients) = &self.clients {
+            if self.spec.sharing == Sharing::Auto && self.memory.is_bound(self.spec.key).await {
+                clients.bind();
+            }
+            is_bound = clients.is_bound();
+            if self.spec.sharing == Sharing::Auto && !is_bound {
+                handler = Arc::new(BindingHandler {
+                    handler,
+                    spec: Arc::clone(&self.spec),
+                    memory: self.memory.clone(),
+                    clients: Arc::clone(clients),
+                });
+            }
+        }
+        let (name, connector) = (&self.spec.name, &*self.spec.connector);
+        match (&self.shared, self.spec.share_key) {
+            (Some(shared), Some(key)) if !is_bound => {
+                let open = |observer| peer::open(name, connector, options, observer, handler, at);
+                shared.attach(key, observer, open).await
+            }
+            _ => peer::open(name, connector, options, observer, handler, at).await,
+        }
+    }
+
     fn failure(&self, error: &OpenError) -> Failure {
         Failure {
             step: Some(error.step),
@@ -282,6 +316,22 @@ impl Connection {
         }
         let (server, generation) = (self.spec.name.clone(), self.generation);
         let _ = self.reports.send((server, generation, report)).await;
+    }
+}
+
+/// Observes connections of single clients: their log lines are those of the server.
+pub(super) fn observer_of(
+    spec: &ServerSpec,
+    events: Events,
+    logs: Arc<LogRing>,
+) -> impl Observer + use<> {
+    ConnectionObserver {
+        server: spec.name.clone(),
+        events,
+        logs,
+        signals: Arc::default(),
+        signs: Arc::default(),
+        redactor: spec.redactor.clone(),
     }
 }
 

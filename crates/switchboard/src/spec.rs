@@ -10,6 +10,7 @@ use switchboard_config::entry::ServerEntry;
 use switchboard_config::redact::Redactor;
 
 use crate::catalog::ToolRules;
+use crate::load::{LoadLimits, ServerLoad};
 use crate::names::ServerName;
 use crate::roots::Roots;
 use crate::sandbox::SandboxState;
@@ -52,6 +53,8 @@ pub struct ServerSpec {
     pub roots: Roots,
     /// Masks its secrets in errors and log lines.
     pub redactor: Redactor,
+    /// Its running and waiting requests, within their limits.
+    pub(crate) load: Arc<ServerLoad>,
 }
 
 /// When a server is connected.
@@ -69,6 +72,13 @@ impl ServerSpec {
     pub(crate) fn timeout_of(&self, tool: &str) -> Duration {
         let own = self.tool_timeouts.iter().find(|(name, _)| name == tool);
         own.map_or(self.tool_timeout, |(_, timeout)| *timeout)
+    }
+
+    /// The same server with other limits of its requests.
+    #[must_use]
+    pub fn with_limits(mut self, limits: LoadLimits) -> Self {
+        self.load = Arc::new(ServerLoad::new(limits));
+        self
     }
 
     /// A server with default settings. Its identity is derived from its key.
@@ -94,6 +104,7 @@ impl ServerSpec {
             sandbox: SandboxState::default(),
             roots: Roots::OfHandler,
             redactor: Redactor::default(),
+            load: Arc::new(ServerLoad::new(LoadLimits::default())),
         }
     }
 }

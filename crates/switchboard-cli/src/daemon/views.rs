@@ -15,7 +15,7 @@ use switchboard::internal::service::Sink;
 use switchboard::permissions::Policy;
 use switchboard_server::gateway::{Gateway, GatewayOptions, GatewayQuestions};
 use switchboard_server::local::{LocalClient, LocalHandler};
-use switchboard_server::{Client, Exchange, Handler};
+use switchboard_server::{Client, Exchange, Handler, Readiness};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -139,6 +139,14 @@ impl LocalHandler for Views {
 impl Handler for View {
     fn open(&self, client: &Client, sink: Arc<dyn Sink>) -> Box<dyn Exchange> {
         self.gateway.open(client, sink)
+    }
+
+    fn readiness(&self) -> Readiness {
+        self.gateway.readiness()
+    }
+
+    fn metrics(&self) -> Option<String> {
+        self.gateway.metrics()
     }
 
     fn has_profile(&self, profile: &str) -> bool {

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use switchboard_config::entry::{OAuthEntry, Permission, ServerEntry, ToolEntry, Transport};
+use switchboard_config::entry::{
+    LimitsEntry, OAuthEntry, Permission, ServerEntry, ToolEntry, Transport,
+};
 use switchboard_config::secret::Secret;
 
 /// A text in our own syntax, in the spelling that an import writes.
@@ -156,6 +158,11 @@ pub(crate) fn any_entry() -> impl Strategy<Value = ServerEntry> {
                     enabled_tools,
                     disabled_tools,
                     tools: asked,
+                    limits: startup_timeout.map(|pause| LimitsEntry {
+                        concurrent_calls: Some(pause.as_secs() + 1),
+                        pause: Some(pause),
+                        ..LimitsEntry::default()
+                    }),
                     ..endpoint
                 }
             },

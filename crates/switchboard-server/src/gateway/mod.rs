@@ -47,7 +47,7 @@ use switchboard_protocol::{ErrorCode, ErrorObject, Method, Revision, trusted};
 use tokio::sync::Semaphore;
 
 use crate::handler::{
-    Client, Exchange, Handler, Readiness, ServerReadiness, SessionKey, service_exchange,
+    Client, ClientKind, Exchange, Handler, Readiness, ServerReadiness, SessionKey, service_exchange,
 };
 use metrics::Metrics;
 use offers::Offers;
@@ -149,9 +149,12 @@ impl Handler for Gateway {
 
     fn resume(
         &self,
-        session: &SessionKey,
+        client: &Client,
         _sink: Arc<dyn Sink>,
     ) -> Option<(Box<dyn Exchange>, Revision)> {
+        let ClientKind::Session(session) = &client.kind else {
+            return None;
+        };
         // A session of the stateful era lives in the memory of its node. Its client has to start a new one.
         let sealer = self.0.sealer.as_ref()?;
         let owner = sealer.node_of_session(session.as_str())?;

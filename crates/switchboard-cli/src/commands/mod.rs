@@ -16,6 +16,7 @@ pub(crate) mod logs;
 pub(crate) mod mcp;
 pub(crate) mod permissions;
 pub(crate) mod pins;
+pub(crate) mod preflight;
 pub(crate) mod prompt;
 pub(crate) mod prompts;
 pub(crate) mod read;
@@ -146,6 +147,7 @@ fn dispatch(mut cli: Cli) -> Outcome {
         Command::Pins(command) => pins::run(&command, &with(cli.global)?),
         Command::Config(command) => config::run(&command, &with(cli.global)?.repeating_warnings()),
         Command::Tools(arguments) => tools::run(&arguments, &through(cli.global)?),
+        Command::Preflight(arguments) => preflight::run(&arguments, &with(cli.global)?),
         Command::Search(arguments) => search::run(&arguments, &through(cli.global)?),
         Command::Call(arguments) => call::run(&arguments, &through(cli.global)?),
         Command::Status(arguments) => status::run(&arguments, &with(cli.global)?),

@@ -108,6 +108,16 @@ fn anchors_aliases_and_merge_keys_are_expanded() {
         &[],
     );
     check(
+        "one: &one {a: 1, b: 1}\ntwo: &two {b: 2, c: 2}\nall: {<<: [*one, *two], c: 3}\n",
+        json!({
+            "one": { "a": 1, "b": 1 },
+            "two": { "b": 2, "c": 2 },
+            "all": { "a": 1, "b": 1, "c": 3 },
+        }),
+        &[],
+    );
+    check("a: &k x\n*k : 1\n", json!({ "a": "x", "x": 1 }), &[]);
+    check(
         "a: *nothing\n",
         None,
         &[
@@ -196,18 +206,30 @@ fn bombs_and_deep_nesting_are_refused() {
     for level in 0..10_000 {
         writeln!(blocks, "{}a:", " ".repeat(level.min(200))).unwrap();
     }
-    for text in [
-        bomb,
-        blocks,
-        format!("{}{}", "[".repeat(200), "]".repeat(200)),
-        format!("a: {}", "{a: ".repeat(100_000)),
-        "? ".repeat(100_000),
+    let long = "x".repeat(1_000_000);
+    let aliases = vec!["*long"; 100].join(", ");
+    let not_text = "a key must be text, not a list or a mapping";
+    for (text, expected) in [
+        (bomb, too_much),
+        (format!("a: &long {long}\nb: [{aliases}]\n"), too_much),
+        (blocks, too_much),
+        (format!("{}{}", "[".repeat(200), "]".repeat(200)), too_much),
+        (format!("a: {}", "{a: ".repeat(100_000)), too_much),
+        ("? ".repeat(100_000), not_text),
+        (
+            "a: &a [*a]\n".to_owned(),
+            "alias references the value that it is in",
+        ),
+        (
+            "a:\n  <<: 5\n".to_owned(),
+            "the value of `<<` must be a mapping or a list of mappings",
+        ),
     ] {
         let file = SourceFile::new("goose.yaml", Scope::User, text);
         let mut diagnostics = Vec::new();
         assert_eq!(format::parse(&file, Format::Yaml, &mut diagnostics), None);
         let messages: Vec<_> = diagnostics.iter().map(|found| &found.message).collect();
-        assert_eq!(messages, [too_much]);
+        assert_eq!(messages, [expected]);
     }
 }
 

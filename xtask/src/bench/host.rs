@@ -251,12 +251,12 @@ fn table(samples: &Samples) -> Result<Vec<Row>, String> {
         Row::times(
             "one call over stdio (p50), against the bare pipe",
             &against("calls", FLOOR, "one"),
-            Bound::AtMost(1.3),
+            Bound::AtMost(1.25),
         ),
         Row::times(
             "the same in the stateless era",
             &against("stateless calls", FLOOR, "one"),
-            Bound::AtMost(1.3),
+            Bound::AtMost(1.25),
         ),
         Row::times(
             "one call over stdio, the caller being the thread itself",
@@ -286,7 +286,7 @@ fn table(samples: &Samples) -> Result<Vec<Row>, String> {
     rows.push(Row::times(
         "64 calls in flight, against rmcp",
         &against("calls", RMCP, "together"),
-        Bound::FasterBy(5.0),
+        Bound::FasterBy(5.5),
     ));
     for (contestant, name) in [
         (TYPESCRIPT, "the TypeScript SDK"),
@@ -305,7 +305,7 @@ fn table(samples: &Samples) -> Result<Vec<Row>, String> {
     rows.push(Row::times(
         "list 10,000 tools of 600 B, against rmcp",
         &against("list", RMCP, "open"),
-        Bound::AtMost(0.35),
+        Bound::AtMost(0.28),
     ));
     rows.push(Row::times(
         "the same, against a client that only reads them",
@@ -317,7 +317,7 @@ fn table(samples: &Samples) -> Result<Vec<Row>, String> {
             "memory for 10,000 tools; rmcp",
             middle(of("list", OURS, "memory")),
             Some(middle(of("list", RMCP, "memory"))),
-            20.0 * MEBIBYTE,
+            13.0 * MEBIBYTE,
             mebibytes,
         ));
     }
@@ -369,7 +369,7 @@ fn instructions() -> Result<Vec<Row>, String> {
         ("the same in the stateless era", "stateless"),
     ] {
         let (ours, floor) = (per_call(OURS, era)?, per_call(FLOOR, era)?);
-        rows.push(Row::figure(what, ours, Some(floor), 15_000.0, show));
+        rows.push(Row::figure(what, ours, Some(floor), 12_000.0, show));
         if era == "stateful" {
             let rmcp = Some(per_call(RMCP, era)?);
             rows.push(Row {

@@ -276,7 +276,7 @@ impl Answered {
                 "id" => event.id = value,
                 "data" => event.data = value,
                 "retry" => event.retry = value,
-                "" => {}
+                "" | "event" => {}
                 other => panic!("unknown field {other}"),
             }
         }

@@ -34,7 +34,8 @@ const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 const FRESH: Duration = Duration::from_secs(600);
 /// If they cannot be fetched, they are used for this long.
 const USABLE: Duration = Duration::from_secs(3600);
-/// Shortest interval between two fetches: a token with an unknown key must not make the server fetch for each request.
+/// Shortest interval between two fetches after a failure or for an unknown key: a token must not make the server fetch
+/// for each request.
 const PAUSE: Duration = Duration::from_secs(10);
 /// Number of checked tokens to remember, so that their signatures are not checked for each request.
 const MAX_CHECKED: usize = 1024;
@@ -79,7 +80,10 @@ pub(super) struct ResourceServer {
 struct KnownKeys {
     keys: Arc<KeySet>,
     fetched: Option<Instant>,
-    tried: Option<Instant>,
+    /// When fetching failed.
+    failed: Option<Instant>,
+    /// When newer ones were fetched for a token with an unknown key.
+    renewed: Option<Instant>,
     /// Tokens that these keys have signed, with their subject and expiry in seconds since the Unix epoch.
     checked: HashMap<Digest, (Arc<str>, u64)>,
 }
@@ -196,20 +200,25 @@ impl ResourceServer {
     /// Keys newer than these, if they can be fetched now.
     async fn newer_keys(&self, old: &Arc<KeySet>) -> Result<Arc<KeySet>, AccessTokenProblem> {
         let _fetching = self.fetching.lock().await;
-        if Arc::ptr_eq(&self.lock().keys, old) {
+        let may_fetch = {
+            let mut known = self.lock();
+            let is_old = Arc::ptr_eq(&known.keys, old);
+            let may_fetch = is_old && known.renewed.is_none_or(|at| at.elapsed() >= PAUSE);
+            if may_fetch {
+                known.renewed = Some(Instant::now());
+            }
+            may_fetch
+        };
+        if may_fetch {
             self.fetch().await;
         }
         Ok(Arc::clone(&self.lock().keys))
     }
 
-    /// Fetches the keys, unless that was tried a moment ago.
+    /// Fetches the keys, unless that has failed a moment ago.
     async fn fetch(&self) {
-        {
-            let mut known = self.lock();
-            if known.tried.is_some_and(|at| at.elapsed() < PAUSE) {
-                return;
-            }
-            known.tried = Some(Instant::now());
+        if self.lock().failed.is_some_and(|at| at.elapsed() < PAUSE) {
+            return;
         }
         let OAuthOptions {
             issuer, fetcher, ..
@@ -226,6 +235,7 @@ impl ResourceServer {
                 known.checked.clear();
             }
             Err(error) => {
+                self.lock().failed = Some(Instant::now());
                 let issuer = visible(issuer);
                 tracing::warn!(%issuer, error = %visible(&error), "cannot fetch the signing keys");
             }

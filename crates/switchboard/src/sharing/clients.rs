@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
+use serde_json::value::RawValue;
 use switchboard_protocol::ErrorObject;
 use switchboard_protocol::types::capabilities::ClientCapabilities;
 use switchboard_protocol::types::elicitation::{ElicitRequestParams, ElicitResult};
@@ -240,6 +241,24 @@ impl ClientHandler for ForClient {
         .boxed()
     }
 
+    fn other<'a>(
+        &'a self,
+        server: &'a ServerName,
+        method: &'a str,
+        params: Option<&'a RawValue>,
+    ) -> BoxFuture<'a, Result<Box<RawValue>, ErrorObject<'static>>> {
+        let asked = self.asked();
+        async move {
+            let answer = async { self.handler.other(server, method, params).await };
+            asked.scope(answer).await
+        }
+        .boxed()
+    }
+
+    fn notified(&self, server: &ServerName, method: &str, params: Option<&RawValue>) {
+        self.handler.notified(server, method, params);
+    }
+
     fn flooded(&self, server: &ServerName, limits: QuestionLimits) {
         self.handler.flooded(server, limits);
     }
@@ -298,6 +317,20 @@ impl ClientHandler for BindingHandler {
             self.note();
         }
         self.handler.list_roots(server)
+    }
+
+    fn other<'a>(
+        &'a self,
+        server: &'a ServerName,
+        method: &'a str,
+        params: Option<&'a RawValue>,
+    ) -> BoxFuture<'a, Result<Box<RawValue>, ErrorObject<'static>>> {
+        self.note();
+        self.handler.other(server, method, params)
+    }
+
+    fn notified(&self, server: &ServerName, method: &str, params: Option<&RawValue>) {
+        self.handler.notified(server, method, params);
     }
 
     fn flooded(&self, server: &ServerName, limits: QuestionLimits) {

@@ -43,7 +43,7 @@ use switchboard_protocol::types::method::{CallTool, Request as _};
 use switchboard_protocol::{ErrorCode, ErrorObject, Method, Revision, trusted};
 use tokio::sync::Semaphore;
 
-use crate::handler::{Client, Exchange, Handler, SessionKey, service_exchange};
+use crate::handler::{Client, ClientKind, Exchange, Handler, SessionKey, service_exchange};
 use offers::Offers;
 use seal::{GatewayKey, Sealer};
 use session::GatewaySession;
@@ -141,10 +141,13 @@ impl Handler for Gateway {
 
     fn resume(
         &self,
-        session: &SessionKey,
+        client: &Client,
         _sink: Arc<dyn Sink>,
     ) -> Option<(Box<dyn Exchange>, Revision)> {
         // A session of the stateful era lives in the memory of its node. Its client has to start a new one.
+        let ClientKind::Session(session) = &client.kind else {
+            return None;
+        };
         let sealer = self.0.sealer.as_ref()?;
         let owner = sealer.node_of_session(session.as_str())?;
         let is_own = owner == sealer.node();

@@ -157,10 +157,10 @@ impl Handler for Gateway {
         client: &Client,
         _sink: Arc<dyn Sink>,
     ) -> Option<(Box<dyn Exchange>, Revision)> {
+        // A session of the stateful era lives in the memory of its node. Its client has to start a new one.
         let ClientKind::Session(session) = &client.kind else {
             return None;
         };
-        // A session of the stateful era lives in the memory of its node. Its client has to start a new one.
         let sealer = self.0.sealer.as_ref()?;
         let owner = sealer.node_of_session(session.as_str())?;
         let is_own = owner == sealer.node();

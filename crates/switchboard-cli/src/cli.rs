@@ -96,6 +96,9 @@ pub(crate) enum Command {
     Tools(ToolsArguments),
     /// Find tools by what they are for
     Search(SearchArguments),
+    /// Check whether tools can be called now, for scripts
+    #[command(after_help = crate::commands::preflight::HELP)]
+    Preflight(PreflightArguments),
     /// Call a tool
     Call(CallArguments),
     /// List the resources of all servers, and their templates
@@ -608,6 +611,16 @@ pub(crate) struct UpArguments {
     /// Start servers when a client needs them
     #[arg(long, hide = true)]
     pub(crate) on_demand: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PreflightArguments {
+    /// Tools, as in `switchboard call`
+    #[arg(required = true, value_name = "TOOL")]
+    pub(crate) tools: Vec<String>,
+    /// Seconds to wait for servers that are not running; those that take longer are starting
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    pub(crate) timeout: u64,
 }
 
 #[derive(Debug, Args)]

@@ -19,6 +19,8 @@ pub(crate) enum Exit {
     NeedsLogin,
     /// A tool returned an error.
     ToolError,
+    /// A server is still starting; try again (`EX_TEMPFAIL`).
+    Starting,
     /// A deadline expired.
     TimedOut,
     /// SIGHUP: the terminal was closed.
@@ -40,6 +42,7 @@ impl Exit {
             Exit::Denied => 5,
             Exit::NeedsLogin => 6,
             Exit::ToolError => 7,
+            Exit::Starting => 75,
             Exit::TimedOut => 124,
             Exit::HungUp => 129,
             Exit::Interrupted => 130,
@@ -60,6 +63,7 @@ impl Exit {
             Exit::Denied => "denied",
             Exit::NeedsLogin => "needs-login",
             Exit::ToolError => "tool-error",
+            Exit::Starting => "starting",
             Exit::TimedOut => "timed-out",
             Exit::HungUp => "hung-up",
             Exit::Interrupted => "interrupted",
@@ -89,6 +93,7 @@ mod tests {
             Exit::Denied,
             Exit::NeedsLogin,
             Exit::ToolError,
+            Exit::Starting,
             Exit::TimedOut,
             Exit::HungUp,
             Exit::Interrupted,
@@ -96,7 +101,7 @@ mod tests {
         ];
         assert_eq!(
             exits.map(Exit::code),
-            [0, 1, 2, 3, 4, 5, 6, 7, 124, 129, 130, 143]
+            [0, 1, 2, 3, 4, 5, 6, 7, 75, 124, 129, 130, 143]
         );
     }
 }

@@ -29,6 +29,16 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
+    /// Also says that a connected server offers no tools: an empty list is often a mistake in its settings.
+    pub(crate) fn of_status(status: &ServerStatus) -> Self {
+        let mut shown = Self::of(&status.state);
+        let is_empty = status.state.is_connected() && status.count.offered == 0;
+        if is_empty && shown.remark.is_none() {
+            shown.remark = Some("connected, but it offers no tools".to_owned());
+        }
+        shown
+    }
+
     pub(crate) fn of(state: &ServerState) -> Self {
         let reason = state.reason();
         let is_clear = matches!(state, ServerState::Disabled { .. });

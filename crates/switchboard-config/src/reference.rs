@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::document::ROOT_KEYS;
-use crate::entry::keys::{KEYS, Key, OAUTH_KEYS, SANDBOX_KEYS, Shape, TOOL_KEYS};
+use crate::entry::keys::{KEYS, Key, LIMIT_KEYS, OAUTH_KEYS, SANDBOX_KEYS, Shape, TOOL_KEYS};
 use crate::policy::{HOOK_KEYS, PROFILE_KEYS, RULE_KEYS};
 use crate::settings::{Setting, Settings};
 
@@ -29,6 +29,7 @@ pub fn reference() -> String {
     );
     section(&mut text, "`[mcp_servers.NAME.oauth]`", "", OAUTH_KEYS);
     section(&mut text, "`[mcp_servers.NAME.sandbox]`", "", SANDBOX_KEYS);
+    section(&mut text, "`[mcp_servers.NAME.limits]`", "", LIMIT_KEYS);
     section(&mut text, "`[mcp_servers.NAME.tools.TOOL]`", "", TOOL_KEYS);
     settings(&mut text);
     section(

@@ -53,10 +53,47 @@ pub trait Handler: Send + Sync + 'static {
         None
     }
 
+    /// Whether what is served is ready, for load balancers.
+    fn readiness(&self) -> Readiness {
+        Readiness {
+            is_ready: true,
+            servers: Vec::new(),
+        }
+    }
+
+    /// Metrics in the text format of Prometheus; `None` if there are none.
+    fn metrics(&self) -> Option<String> {
+        None
+    }
+
     /// Called when a client ends its session, which must not be resumed afterwards.
     fn forget(&self, session: &SessionKey) {
         let _ = session;
     }
+}
+
+/// Whether a handler is ready to serve, and its servers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Readiness {
+    /// Whether every required server can be used.
+    pub is_ready: bool,
+    /// All servers, by name.
+    pub servers: Vec<ServerReadiness>,
+}
+
+/// The state of one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerReadiness {
+    /// Its name.
+    pub name: String,
+    /// Its state as a word; `empty` if it is connected and offers no tools.
+    pub state: &'static str,
+    /// Whether the handler is not ready without it.
+    pub is_required: bool,
+    /// The number of tools; `None` if it is not connected.
+    pub tools: Option<usize>,
+    /// The reason for its state; `None` if there is nothing to explain.
+    pub reason: Option<String>,
 }
 
 /// The exchange with one client. Dropping it cancels its running requests.

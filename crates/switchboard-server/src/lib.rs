@@ -25,4 +25,7 @@ pub mod stdio;
 
 mod backlog;
 
-pub use handler::{Client, ClientKind, Exchange, Handler, Principal, ServiceHandler, SessionKey};
+pub use handler::{
+    Client, ClientKind, Exchange, Handler, Principal, Readiness, ServerReadiness, ServiceHandler,
+    SessionKey,
+};

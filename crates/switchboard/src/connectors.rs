@@ -25,6 +25,7 @@ use crate::audit::{Audit, What};
 use crate::auth::vault::{MemoryVault, Vault};
 use crate::auth::{AuthSettings, Fetcher, Grant, OAuth, ProtectedServer, Renewals, SecretSource};
 use crate::catalog::ToolRules;
+use crate::load::ServerLoad;
 use crate::names::ServerName;
 use crate::roots::Roots;
 use crate::sandbox::{Policy, SandboxState};
@@ -181,6 +182,7 @@ impl Connectors {
                 folder: self.folder.clone(),
             },
             roots: Roots::of(entry, &self.folder, &self.cwd(entry)),
+            load: Arc::new(ServerLoad::new(entry.limits.unwrap_or_default().into())),
             ..ServerSpec::new(name, connector, key)
         }
     }

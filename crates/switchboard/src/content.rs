@@ -360,13 +360,20 @@ impl Host {
             .map_err(|error| failed(RequestError::Unwritable(error.to_string())))?;
         let live = self.connected(server).await?;
         let once = async |live: &Live| {
+            let load = &live.spec.load;
+            let slot = match load.try_enter() {
+                Some(slot) => slot,
+                None => load.enter(live.spec.tool_timeout).await?,
+            };
             let options = match &passed {
                 Some(passed) => passed.options(live),
                 None => RequestOptions::within(live.spec.tool_timeout),
             };
             let caller = passed.as_ref().map(|passed| &passed.caller);
             let peer = live.peer_for(caller).await?;
-            peer.request(method, Some(&params), &options).await
+            let outcome = peer.request(method, Some(&params), &options).await;
+            slot.end(&outcome);
+            outcome
         };
         let error = match once(&live).await {
             Ok(result) => return Ok(result),

@@ -145,6 +145,7 @@ fn of_call(error: &CallError) -> ErrorKind {
         CallError::Request { error, .. } => match error {
             RequestError::Idle(_) | RequestError::Expired(_) => ErrorKind::TimedOut,
             RequestError::Lost(_) | RequestError::NotSent(_) => ErrorKind::ConnectionLost,
+            RequestError::Overloaded { .. } | RequestError::Paused { .. } => ErrorKind::Unavailable,
             _ => ErrorKind::Refused,
         },
     }

@@ -27,6 +27,7 @@ use crate::desired::{Desired, ServerChange, ServerSource};
 use crate::error::Error;
 use crate::events::{Event, Events, LogLine};
 use crate::handler::{ClientHandler, Limited};
+use crate::load::LoadStatus;
 use crate::manager::{Command, Live, Manager, Resources, View};
 use crate::memory::Memory;
 use crate::names::{CallId, Generation, ServerName};
@@ -366,6 +367,14 @@ impl Host {
     pub fn in_flight(&self, name: &ServerName) -> Option<usize> {
         let view = self.view();
         view.live.get(name).map(|live| live.peer.in_flight())
+    }
+
+    /// The requests to a server that run and wait, and the state of its circuit breaker; `None` if it cannot be started.
+    #[doc(hidden)]
+    pub fn load(&self, name: &ServerName) -> Option<LoadStatus> {
+        let view = self.view();
+        let spec = view.specs.iter().find(|spec| spec.name == *name);
+        spec.map(|spec| spec.load.status())
     }
 
     /// Subscribes to events from now on.

@@ -85,6 +85,7 @@ impl ConnectionKey {
             pin: _,
             shared: _,
             idle_shutdown: _,
+            limits: _,
         } = entry;
         let mut fields = Fields::default();
         fields.text("name", Some(name));
@@ -195,7 +196,9 @@ impl Fields {
 mod tests {
     use std::time::Duration;
 
-    use switchboard_config::entry::{Sandbox, SandboxMode, Sharing, ToolEntry, Transport};
+    use switchboard_config::entry::{
+        LimitsEntry, Sandbox, SandboxMode, Sharing, ToolEntry, Transport,
+    };
 
     use super::*;
 
@@ -398,6 +401,9 @@ mod tests {
             ("idle_shutdown", NEITHER, |e| {
                 e.idle_shutdown = Some(Duration::from_secs(1));
             }),
+            ("limits", NEITHER, |e| {
+                e.limits = Some(LimitsEntry::default())
+            }),
         ];
         let of = |name: &str, entry: &ServerEntry| {
             let key = ConnectionKey::of_entry(name, entry);
@@ -431,7 +437,7 @@ mod tests {
             transport command args env env_vars inherit_env cwd url headers headers_helper
             bearer_token_env_var ca_file oauth sandbox roots enabled required startup_timeout
             tool_timeout tool_max enabled_tools disabled_tools tools trust_annotations pin shared
-            idle_shutdown
+            idle_shutdown limits
         };
         let oauth_fields = fields! { OAuthEntry:
             client_id client_secret client_secret_env_var scopes issuer metadata_url resource

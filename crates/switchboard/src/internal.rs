@@ -115,6 +115,9 @@ pub mod hooks {
         CommandHook, Hook, HookAnswer, HookDecision, HookError, HookInput, Registration,
     };
 }
+pub mod load {
+    pub use crate::load::{BreakerState, LoadLimits, LoadStatus};
+}
 pub mod own_variables {
     pub use crate::own_variables::is_own_secret;
 }

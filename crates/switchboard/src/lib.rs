@@ -163,6 +163,7 @@ mod identity;
 #[doc(hidden)]
 pub mod internal;
 mod json;
+mod load;
 mod logs;
 mod manager;
 mod memory;

@@ -10,6 +10,7 @@ use switchboard_config::entry::{ServerEntry, Sharing};
 use switchboard_config::redact::Redactor;
 
 use crate::catalog::ToolRules;
+use crate::load::{LoadLimits, ServerLoad};
 use crate::names::ServerName;
 use crate::roots::Roots;
 use crate::sandbox::SandboxState;
@@ -56,6 +57,8 @@ pub struct ServerSpec {
     pub roots: Roots,
     /// Masks its secrets in errors and log lines.
     pub redactor: Redactor,
+    /// Its running and waiting requests, within their limits.
+    pub(crate) load: Arc<ServerLoad>,
 }
 
 /// When a server is connected.
@@ -73,6 +76,13 @@ impl ServerSpec {
     pub(crate) fn timeout_of(&self, tool: &str) -> Duration {
         let own = self.tool_timeouts.iter().find(|(name, _)| name == tool);
         own.map_or(self.tool_timeout, |(_, timeout)| *timeout)
+    }
+
+    /// The same server with other limits of its requests.
+    #[must_use]
+    pub fn with_limits(mut self, limits: LoadLimits) -> Self {
+        self.load = Arc::new(ServerLoad::new(limits));
+        self
     }
 
     /// A server with default settings. Its identity is derived from its key.
@@ -100,6 +110,7 @@ impl ServerSpec {
             sandbox: SandboxState::default(),
             roots: Roots::OfHandler,
             redactor: Redactor::default(),
+            load: Arc::new(ServerLoad::new(LoadLimits::default())),
         }
     }
 }

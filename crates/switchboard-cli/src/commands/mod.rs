@@ -16,6 +16,7 @@ pub(crate) mod logs;
 pub(crate) mod mcp;
 pub(crate) mod permissions;
 pub(crate) mod pins;
+pub(crate) mod preflight;
 pub(crate) mod prompt;
 pub(crate) mod prompts;
 pub(crate) mod read;
@@ -148,6 +149,7 @@ fn dispatch(mut cli: Cli) -> Outcome {
         Command::Tools(arguments) => tools::run(&arguments, &through(cli.global)?),
         Command::Search(arguments) => search::run(&arguments, &through(cli.global)?),
         Command::Call(arguments) => call::run(&arguments, &through(cli.global)?),
+        Command::Preflight(arguments) => preflight::run(&arguments, &with(cli.global)?),
         Command::Status(arguments) => status::run(&arguments, &with(cli.global)?),
         Command::Resources(from) => resources::run(&from, &through(cli.global)?),
         Command::Read(arguments) => read::run(&arguments, &through(cli.global)?),

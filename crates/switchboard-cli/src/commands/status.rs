@@ -4,7 +4,9 @@ use std::time::{Duration, SystemTime};
 
 use anstyle::Style;
 use serde_json::{Value, json};
+use switchboard::Host;
 use switchboard::catalog::{CatalogServer, ToolCount};
+use switchboard::internal::load::{BreakerState, LoadStatus};
 use switchboard::internal::{remembered, workspace};
 use switchboard::status::{ServerState, ServerStatus};
 use switchboard_config::entry::Transport;
@@ -50,7 +52,10 @@ pub(crate) fn run(arguments: &StatusArguments, context: &Context) -> Outcome {
         }
         let rows = || {
             if arguments.connect {
-                session.host.statuses().iter().map(Row::of).collect()
+                let host = &session.host;
+                let statuses = host.statuses();
+                let rows = statuses.iter().map(Row::of);
+                rows.map(|row| row.with_load(host)).collect()
             } else {
                 #[cfg(unix)]
                 if let Ok(Some(status)) = daemon::status(context) {
@@ -186,6 +191,8 @@ pub(crate) struct Row {
     seen: Option<Timestamp>,
     /// Whether a host has this status, as opposed to the cache.
     is_live: bool,
+    /// Running and waiting calls, and the circuit breaker; `None` if the server is not managed.
+    load: Option<LoadStatus>,
 }
 
 impl Row {
@@ -203,6 +210,7 @@ impl Row {
             tools: None,
             seen: None,
             is_live: false,
+            load: None,
         }
     }
 
@@ -211,7 +219,7 @@ impl Row {
         let since = SystemTime::now().duration_since(status.since);
         Self {
             name: status.name.as_str().to_owned(),
-            shown: Shown::of(&status.state),
+            shown: Shown::of_status(status),
             transport: status.transport.map(Transport::name),
             revision: status.revision,
             uptime: since.ok().filter(|_| is_connected),
@@ -221,6 +229,35 @@ impl Row {
             tools: is_connected.then_some(status.count),
             seen: None,
             is_live: true,
+            load: None,
+        }
+    }
+
+    /// Adds the load of the server, and says so if it holds calls back.
+    pub(crate) fn with_load(mut self, host: &Host) -> Self {
+        self.load = host.load(&self.name.as_str().into());
+        let remark = self.load_remark();
+        self.shown.remark = self.shown.remark.or(remark);
+        self
+    }
+
+    fn load_remark(&self) -> Option<String> {
+        let load = self.load?;
+        match load.breaker {
+            BreakerState::Open(pause) => {
+                let pause = pause.as_secs().max(1);
+                Some(format!(
+                    "calls are paused for {pause} s after repeated failures"
+                ))
+            }
+            BreakerState::HalfOpen => {
+                Some("calls were paused after repeated failures; the next one is tried".to_owned())
+            }
+            _ if load.waiting > 0 => Some(format!(
+                "{} calls are running and {} wait",
+                load.running, load.waiting
+            )),
+            _ => None,
         }
     }
 
@@ -272,6 +309,13 @@ impl Row {
             "hidden": self.tools.map(|count| count.hidden),
             "error": self.shown.reason,
             "listedAt": self.seen.map(time::exact),
+            "load": self.load.map(|load| json!({
+                "running": load.running,
+                "waiting": load.waiting,
+                "limit": load.limit,
+                "shed": load.shed,
+                "breaker": load.breaker.word(),
+            })),
         })
     }
 }

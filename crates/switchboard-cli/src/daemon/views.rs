@@ -18,7 +18,7 @@ use switchboard::{Host, ServerName};
 use switchboard_config::sort;
 use switchboard_server::gateway::{Gateway, GatewayOptions, GatewayQuestions};
 use switchboard_server::local::{LocalClient, LocalHandler};
-use switchboard_server::{Client, Exchange, Handler};
+use switchboard_server::{Client, Exchange, Handler, Readiness};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
@@ -227,6 +227,14 @@ impl Handler for View {
     fn open(&self, client: &Client, sink: Arc<dyn Sink>) -> Box<dyn Exchange> {
         let exchange = self.gateway.open(client, sink);
         self.activity.follow(client, self.folder.clone(), exchange)
+    }
+
+    fn readiness(&self) -> Readiness {
+        self.gateway.readiness()
+    }
+
+    fn metrics(&self) -> Option<String> {
+        self.gateway.metrics()
     }
 
     fn has_profile(&self, profile: &str) -> bool {

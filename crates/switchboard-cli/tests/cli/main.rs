@@ -54,6 +54,7 @@ mod own_program;
 mod permissions;
 mod pins;
 #[cfg(target_os = "linux")]
+mod preflight;
 mod reading;
 #[cfg(target_os = "linux")]
 mod reasons;

@@ -3,8 +3,8 @@
 use super::keys::{self, Field, Key};
 use super::validate::{header_fault, validate, variable_fault};
 use super::{
-    Decoded, OAuthEntry, Permission, Reader, RootsEntry, Sandbox, SandboxMode, ServerEntry,
-    Sharing, ToolEntry, Transport,
+    Decoded, LimitsEntry, OAuthEntry, Permission, Reader, RootsEntry, Sandbox, SandboxMode,
+    ServerEntry, Sharing, ToolEntry, Transport,
 };
 use crate::tree::{Member, Node, Span};
 
@@ -131,6 +131,7 @@ fn member_into(
         Field::Shared => entry.shared = sharing(key, node, reader),
         Field::IdleShutdown => entry.idle_shutdown = reader.seconds(key, node),
         Field::Roots => entry.roots = roots(key, node, reader),
+        Field::Limits => entry.limits = limits(key, node, reader),
     }
     Some(field)
 }
@@ -166,6 +167,21 @@ fn tool(path: &str, members: &[Member<'_>], reader: &mut Reader<'_, '_>) -> Tool
         }
     }
     tool
+}
+
+fn limits(key: &str, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<LimitsEntry> {
+    let mut limits = LimitsEntry::default();
+    for member in reader.table(key, node)? {
+        let (node, path) = (&member.value, format!("{key}.{}", member.key));
+        match Reader::normal(&member.key).as_ref() {
+            "concurrent_calls" => limits.concurrent_calls = reader.count(&path, node),
+            "queued_calls" => limits.queued_calls = reader.count(&path, node),
+            "failures" => limits.failures = reader.count(&path, node),
+            "pause_sec" => limits.pause = reader.seconds(&path, node),
+            _ => reader.unknown_key(member, names(keys::LIMIT_KEYS)),
+        }
+    }
+    Some(limits)
 }
 
 fn sandbox(key: &str, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<Sandbox> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::keys::Field;
-use super::{OAuthEntry, RootsEntry, Sandbox, ServerEntry, Sharing, ToolEntry};
+use super::{LimitsEntry, OAuthEntry, RootsEntry, Sandbox, ServerEntry, Sharing, ToolEntry};
 use crate::secret::Secret;
 use crate::tree::{Node, Value};
 
@@ -48,6 +48,7 @@ impl ServerEntry {
         table.word(Field::Shared, self.shared.map(Sharing::name));
         table.seconds(Field::IdleShutdown, self.idle_shutdown);
         table.node(Field::Roots, self.roots.as_ref().map(roots));
+        table.node(Field::Limits, self.limits.map(limits));
         Node::table(table.0)
     }
 }
@@ -124,6 +125,16 @@ fn sandbox(sandbox: Sandbox) -> Node<'static> {
         None => mode,
         Some(network) => Node::table([("mode", mode), ("network", Node::detached(network))]),
     }
+}
+
+fn limits(limits: LimitsEntry) -> Node<'static> {
+    let count = |count: u64| Node::detached(i64::try_from(count).unwrap_or(i64::MAX));
+    stated([
+        ("concurrent_calls", limits.concurrent_calls.map(count)),
+        ("queued_calls", limits.queued_calls.map(count)),
+        ("failures", limits.failures.map(count)),
+        ("pause_sec", limits.pause.map(seconds)),
+    ])
 }
 
 fn roots(roots: &RootsEntry) -> Node<'_> {

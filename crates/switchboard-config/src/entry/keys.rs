@@ -36,6 +36,7 @@ pub enum Field {
     Shared,
     IdleShutdown,
     Roots,
+    Limits,
 }
 
 /// Type of a key's value.
@@ -161,7 +162,7 @@ const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
 
 /// Every key of a server entry.
 #[rustfmt::skip]
-pub const KEYS: [(Field, Key); 27] = [
+pub const KEYS: [(Field, Key); 28] = [
     (Field::Transport, key("transport", Shape::OneOf(TRANSPORTS), "How the server is reached; inferred from `command` or `url` when absent. `type` means the same.")),
     (Field::Command, key("command", Shape::Text, "The program of a stdio server. No shell is involved. `program` means the same.")),
     (Field::Args, key("args", Shape::TextList, "The program's arguments.")),
@@ -189,6 +190,7 @@ pub const KEYS: [(Field, Key); 27] = [
     (Field::Shared, key("shared", Shape::OneOf(SHARING), "Whether clients of the daemon share one process of the server.")),
     (Field::IdleShutdown, key("idle_shutdown_sec", Shape::Seconds, "Stop the server after this many idle seconds; it restarts on next use.")),
     (Field::Roots, key("roots", Shape::WordOrList(ROOTS), "Folders that the server is told about: `workspace`, `none`, or a list. When absent: the workspace, unless its own arguments name folders.")),
+    (Field::Limits, key("limits", Shape::Table(LIMIT_KEYS), "How many calls run at once, and when calls are paused after failures.")),
 ];
 
 /// The keys of `tools.NAME`.
@@ -207,6 +209,30 @@ pub const TOOL_KEYS: &[Key] = &[
         "hidden",
         Shape::Bool,
         "Whether the tool is hidden from the model.",
+    ),
+];
+
+/// The keys of `limits`.
+pub const LIMIT_KEYS: &[Key] = &[
+    key(
+        "concurrent_calls",
+        Shape::Count,
+        "Calls that run at once. 256 by default.",
+    ),
+    key(
+        "queued_calls",
+        Shape::Count,
+        "Further calls that wait; more fail at once. 1,024 by default.",
+    ),
+    key(
+        "failures",
+        Shape::Count,
+        "Failures in a row (lost connections, timeouts, HTTP 5xx) after which calls are paused. 10 by default.",
+    ),
+    key(
+        "pause_sec",
+        Shape::Seconds,
+        "How long calls are paused before one is tried. 10 by default.",
     ),
 ];
 

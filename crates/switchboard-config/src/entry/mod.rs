@@ -79,6 +79,8 @@ pub struct ServerEntry {
     pub idle_shutdown: Option<Duration>,
     /// Folders offered as roots; `None`: the workspace, unless its arguments name folders.
     pub roots: Option<RootsEntry>,
+    /// How many calls run at once, and when calls are paused.
+    pub limits: Option<LimitsEntry>,
 }
 
 impl ServerEntry {
@@ -403,6 +405,19 @@ pub struct Sandbox {
     pub mode: SandboxMode,
     /// Network access; `None`: allowed.
     pub network: Option<bool>,
+}
+
+/// Limits of the calls to a server; `None`: the default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LimitsEntry {
+    /// Calls that run at once.
+    pub concurrent_calls: Option<u64>,
+    /// Further calls that wait.
+    pub queued_calls: Option<u64>,
+    /// Failures in a row after which calls are paused.
+    pub failures: Option<u64>,
+    /// How long calls are paused.
+    pub pause: Option<Duration>,
 }
 
 /// File access of a sandboxed process.

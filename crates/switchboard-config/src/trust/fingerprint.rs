@@ -76,6 +76,7 @@ impl Fingerprint {
             roots,
             shared,
             idle_shutdown,
+            limits,
         } = entry;
         let mut components = Components::default();
         components.text(
@@ -138,6 +139,18 @@ impl Fingerprint {
         }
         components.text("shared", shared.map_or("", Sharing::name));
         components.seconds("idle_shutdown_sec", *idle_shutdown);
+        if let Some(limits) = limits {
+            let counts = [
+                ("limits.concurrent_calls", limits.concurrent_calls),
+                ("limits.queued_calls", limits.queued_calls),
+                ("limits.failures", limits.failures),
+            ];
+            for (name, count) in counts {
+                let count = count.map(|count| count.to_string());
+                components.text(name, &count.unwrap_or_default());
+            }
+            components.seconds("limits.pause_sec", limits.pause);
+        }
         components.files(&leads.files);
         components.into_fingerprint()
     }

@@ -99,6 +99,7 @@ impl Fingerprint {
             pin: _,
             shared: _,
             idle_shutdown: _,
+            limits: _,
         } = entry;
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let mut components = Components::default();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use switchboard_config::entry::{
-    OAuthEntry, Permission, ServerEntry, Sharing, ToolEntry, Transport,
+    LimitsEntry, OAuthEntry, Permission, ServerEntry, Sharing, ToolEntry, Transport,
 };
 use switchboard_config::secret::Secret;
 
@@ -164,6 +164,11 @@ pub(crate) fn any_entry() -> impl Strategy<Value = ServerEntry> {
                     enabled_tools,
                     disabled_tools,
                     tools: asked,
+                    limits: startup_timeout.map(|pause| LimitsEntry {
+                        concurrent_calls: Some(pause.as_secs() + 1),
+                        pause: Some(pause),
+                        ..LimitsEntry::default()
+                    }),
                     ..endpoint
                 }
             },

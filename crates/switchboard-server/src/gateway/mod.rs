@@ -11,6 +11,7 @@
 //! | `offers` | what all servers offer as one list, and the way back from an exposed name to its server |
 //! | `view` | what the clients of one endpoint get: everything, or what a profile includes |
 //! | `extensions`, `tasks` | methods of extensions and of tasks; the ids of tasks |
+//! | `metrics` | counts calls, and writes the counters for Prometheus |
 //! | `pass` | what is added to requests and results on their way, and what becomes of errors |
 //! | `relay` | passes what servers ask on to the client whose request it belongs to |
 //! | `waiting` | calls that wait until a client of the stateless era has provided input |
@@ -20,6 +21,7 @@
 mod budget;
 mod direct;
 mod extensions;
+mod metrics;
 mod offers;
 mod pass;
 mod relay;
@@ -37,6 +39,7 @@ use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use switchboard::internal::service::{ClientFrame, Sink};
 use switchboard::service::Failure;
+use switchboard::status::{ServerState, ServerStatus};
 use switchboard::{Host, ServerName};
 use switchboard_config::files::Folders;
 use switchboard_config::resolve::Config;
@@ -45,7 +48,10 @@ use switchboard_protocol::types::method::{CallTool, Request as _};
 use switchboard_protocol::{ErrorCode, ErrorObject, Method, Revision, trusted};
 use tokio::sync::Semaphore;
 
-use crate::handler::{Client, ClientKind, Exchange, Handler, SessionKey, service_exchange};
+use crate::handler::{
+    Client, ClientKind, Exchange, Handler, Readiness, ServerReadiness, SessionKey, service_exchange,
+};
+use metrics::Metrics;
 use offers::Offers;
 use seal::{GatewayKey, Sealer};
 use session::GatewaySession;
@@ -96,6 +102,7 @@ struct Core {
     /// Bounds the notifications of clients that are being passed on.
     notifying: Arc<Semaphore>,
     waiting: WaitingCalls,
+    metrics: Arc<Metrics>,
 }
 
 impl Gateway {
@@ -116,6 +123,7 @@ impl Gateway {
             tasks: key.as_ref().map(TaskIds::new),
             notifying: Arc::new(Semaphore::new(MAX_NOTIFYING)),
             waiting: WaitingCalls::default(),
+            metrics: Arc::default(),
         }))
     }
 
@@ -168,6 +176,35 @@ impl Handler for Gateway {
     fn session_key(&self) -> Option<SessionKey> {
         let sealer = self.0.sealer.as_ref()?;
         SessionKey::new(&sealer.session_id()?)
+    }
+
+    fn readiness(&self) -> Readiness {
+        let statuses = self.0.host.statuses();
+        let is_usable = |state: &ServerState| {
+            use ServerState::{Connected, Idle, Lazy};
+            matches!(state, Connected | Idle | Lazy { .. })
+        };
+        let is_missing = |status: &ServerStatus| status.required && !is_usable(&status.state);
+        let servers = statuses.iter().map(|status| {
+            let tools = status.state.is_connected().then_some(status.count.offered);
+            let is_empty = tools == Some(0);
+            let empty = || "connected, but it offers no tools".to_owned();
+            ServerReadiness {
+                name: status.name.to_string(),
+                state: if is_empty { "empty" } else { status.word() },
+                is_required: status.required,
+                tools,
+                reason: status.reason().or_else(|| is_empty.then(empty)),
+            }
+        });
+        Readiness {
+            is_ready: !statuses.iter().any(is_missing),
+            servers: servers.collect(),
+        }
+    }
+
+    fn metrics(&self) -> Option<String> {
+        Some(self.0.metrics.text(&self.0.host))
     }
 
     fn has_profile(&self, profile: &str) -> bool {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use serde_json::value::RawValue;
@@ -30,6 +30,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::budget::ClientBudget;
+use super::metrics::CountedClient;
 use super::pass::{
     call_failed, content_failed, finish, finish_cacheable, finish_shared, passed_meta, with_input,
 };
@@ -56,6 +57,8 @@ pub(super) struct GatewaySession {
     pub(super) principal: Arc<str>,
     /// The capabilities of its handshake (stateful era).
     capabilities: OnceLock<ClientCapabilities<'static>>,
+    /// Counted while it is connected.
+    _counted: CountedClient,
     /// The name of its handshake (stateful era).
     name: OnceLock<String>,
     /// Whether it was last offered the search tools in place of the definitions.
@@ -73,6 +76,7 @@ pub(super) struct Repeated<'a> {
 impl GatewaySession {
     pub(super) fn new(core: Arc<Core>, view: Arc<View>, client: &Client, number: u64) -> Self {
         Self {
+            _counted: core.metrics.client(),
             core,
             view,
             number,
@@ -288,7 +292,10 @@ impl GatewaySession {
                 caller: Some(Arc::new(caller)),
                 ..CallRequest::default()
             };
-            match host.request(request).await {
+            let started = Instant::now();
+            let outcome = host.request(request).await;
+            core.metrics.call(&outcome, started.elapsed());
+            match outcome {
                 Ok(outcome) => {
                     let server = outcome.tool.server.clone();
                     let server = server.unwrap_or_else(|| "".into());

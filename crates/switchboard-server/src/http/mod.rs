@@ -29,6 +29,7 @@ mod credentials;
 mod endpoint;
 mod grant;
 mod head;
+mod health;
 mod legacy_sse;
 mod listener;
 mod named_tokens;

@@ -15,6 +15,7 @@ use super::admission::Place;
 use super::answer::{self, BoxedResponse};
 use super::endpoint::{Endpoint, shutting_down};
 use super::grant::Grant;
+use super::health;
 use super::legacy_sse;
 use super::websocket::{self, Upgrade};
 
@@ -41,7 +42,11 @@ impl Endpoint {
         upgrade: &Upgrade,
     ) -> BoxedResponse {
         let (mut head, mut body) = request.into_parts();
-        let (mut answer, origin) = match self.access.check(&head).await {
+        let checked = self.access.check(&head).await;
+        if let Some(answer) = health::answer(&head, checked.is_ok(), &*self.handler) {
+            return answer;
+        }
+        let (mut answer, origin) = match checked {
             Ok(_) if !place.admit().await => {
                 let why = "the server has too many connections; try again later";
                 (answer::closing(answer::unavailable(why)), true)

@@ -9,7 +9,9 @@
 mod accidents;
 mod bridge;
 mod client;
+mod health;
 mod isolation;
+mod load;
 mod offers;
 mod passing;
 mod profiles;
@@ -19,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard::internal::audit::Audit;
+use switchboard::internal::load::LoadLimits;
 use switchboard::internal::spec::{ConnectionKey, ServerSpec};
 use switchboard::internal::transport::in_process::InProcessConnector;
 use switchboard::permissions::{Engine, PermissionGate, Policy};
@@ -71,6 +74,15 @@ impl World {
             options,
             gated,
         )
+    }
+
+    /// One server with these limits.
+    pub(crate) fn limited(limits: LoadLimits) -> Self {
+        let (upstream, specs) = Self::specs(&["desk"]);
+        let limited = specs.into_iter().map(|spec| spec.with_limits(limits));
+        let options = GatewayOptions::default();
+        let policy = Policy::gateway();
+        Self::of(upstream, limited.collect(), policy, Era::Stateful, options)
     }
 
     /// With another policy.

@@ -377,6 +377,8 @@ fn class(error: &CallError) -> &'static str {
             RequestError::Lost(_) => "connection-lost",
             RequestError::NotSent(_) => "not-sent",
             RequestError::TooLarge(_) => "too-large",
+            RequestError::Overloaded { .. } => "overloaded",
+            RequestError::Paused { .. } => "paused",
             RequestError::Rejected(_) => "protocol-error",
             RequestError::Refused(_) => "http-error",
             RequestError::Malformed(_) | RequestError::TooDeep { .. } => "malformed-answer",

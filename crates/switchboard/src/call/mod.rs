@@ -166,6 +166,9 @@ impl CallError {
                 }
                 RequestError::NotSent(_) => "the call had no effect; it can be retried",
                 RequestError::TooLarge(_) => "request less at a time",
+                RequestError::Overloaded { .. } | RequestError::Paused { .. } => {
+                    "the call had no effect; try again later"
+                }
                 RequestError::NotVisited(_) => "ask the user before calling again",
                 RequestError::Refused(refusal) if refusal.wants_more_scope() => {
                     "log in to the server again to grant more scopes"
@@ -681,9 +684,21 @@ impl Sending<'_> {
     }
 
     async fn once(&self, live: &Live) -> Result<ToolReply, RequestError> {
+        let load = &live.spec.load;
+        let slot = match load.try_enter() {
+            Some(slot) => slot,
+            // Boxed: this rare path must not enlarge the future of every call.
+            None => {
+                let name = self.tool.reference().tool.as_str();
+                let idle = self.timeout.unwrap_or_else(|| live.spec.timeout_of(name));
+                let patience = self.left().map_or(idle, |left| left.min(idle));
+                Box::pin(load.enter(patience)).await?
+            }
+        };
         let peer = live.peer_for(self.caller.as_ref()).await?;
         let answered = peer.answered();
         let outcome = self.attempt(live, &peer).await;
+        slot.end(&outcome);
         // Time that the user spends on the server's requests does not count as time of the call.
         person::add(peer.answered().saturating_sub(answered));
         outcome

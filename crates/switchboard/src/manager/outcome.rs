@@ -76,6 +76,7 @@ impl Manager {
         }));
         let key = managed.spec.key;
         managed.was_connected = true;
+        managed.spec.load.reset();
         self.set_state(name, state, None);
         self.list_changed(name, ListKind::Tools);
         self.resources.memory.forget_needs_auth(key).await;

@@ -168,8 +168,14 @@ impl Manager {
     }
 
     /// Adds or updates a server, and starts it.
-    pub(super) async fn put(&mut self, spec: ServerSpec) {
+    pub(super) async fn put(&mut self, mut spec: ServerSpec) {
         let name = spec.name.clone();
+        // Running requests still count, unless their limits are new.
+        if let Some(managed) = self.servers.get(&name)
+            && managed.spec.load.limits() == spec.load.limits()
+        {
+            spec.load = Arc::clone(&managed.spec.load);
+        }
         let spec = Arc::new(spec);
         let default_idle = self.resources.settings.idle_shutdown;
         if let Some(managed) = self.servers.get_mut(&name) {

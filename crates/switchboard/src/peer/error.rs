@@ -57,6 +57,20 @@ pub enum RequestError {
     /// The server requires the user to visit a page first; the text is how that ended.
     #[error("the server requires a page to be visited first, and that was {0}")]
     NotVisited(&'static str),
+    /// Too many requests to the server run and wait. It was not sent.
+    #[error("the server is overloaded: {running} calls are running, and too many wait")]
+    Overloaded {
+        /// Requests that run at once.
+        running: usize,
+    },
+    /// Requests to the server are paused after failures. It was not sent.
+    #[error("calls are paused for {} after {failures} failures in a row", seconds(.remaining))]
+    Paused {
+        /// Failures in a row.
+        failures: u32,
+        /// Time until the next attempt.
+        remaining: Duration,
+    },
     /// The task of the request was cancelled or failed; the text is the reason.
     #[error("the task has {0}")]
     Task(String),
@@ -131,7 +145,9 @@ impl RequestError {
             | Self::Expired(_)
             | Self::TooLarge(_)
             | Self::TooManyRounds(_)
-            | Self::NotVisited(_)) => other,
+            | Self::NotVisited(_)
+            | Self::Overloaded { .. }
+            | Self::Paused { .. }) => other,
         }
     }
 }

@@ -74,7 +74,7 @@ fn rows<'c>(servers: &'c Servers, status: impl Fn(&str) -> Option<ServerStatus>)
 impl<'c> Row<'c> {
     pub(crate) fn of(server: &'c Server, status: Option<ServerStatus>) -> Self {
         let shown = match &status {
-            Some(status) => Shown::of(&status.state),
+            Some(status) => Shown::of_status(status),
             None => Shown::configured(server),
         };
         Self {
@@ -85,7 +85,7 @@ impl<'c> Row<'c> {
     }
 
     fn embedded(status: Option<ServerStatus>) -> Self {
-        let shown = status.as_ref().map(|status| Shown::of(&status.state));
+        let shown = status.as_ref().map(Shown::of_status);
         Self {
             server: None,
             status,

@@ -31,7 +31,7 @@ mod view;
 mod waiting;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
@@ -96,6 +96,8 @@ struct Core {
     /// Bounds the notifications of clients that are being passed on.
     notifying: Arc<Semaphore>,
     waiting: WaitingCalls,
+    /// Whether a client has started the servers.
+    has_started: AtomicBool,
 }
 
 impl Gateway {
@@ -116,6 +118,7 @@ impl Gateway {
             tasks: key.as_ref().map(TaskIds::new),
             notifying: Arc::new(Semaphore::new(MAX_NOTIFYING)),
             waiting: WaitingCalls::default(),
+            has_started: AtomicBool::new(false),
         }))
     }
 

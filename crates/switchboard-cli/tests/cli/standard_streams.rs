@@ -1,7 +1,7 @@
 //! Servers over pipes, sockets and files: all work, and a stream that other processes share stays as it was.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;

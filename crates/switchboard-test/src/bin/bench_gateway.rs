@@ -71,6 +71,15 @@ struct Contestant {
     token: String,
     #[serde(default)]
     era: Era,
+    /// Makes so many times fewer calls than the plan says, for one that is much slower; 0 is 1.
+    #[serde(default)]
+    fewer: usize,
+}
+
+impl Contestant {
+    fn share(&self, count: usize) -> usize {
+        count / self.fewer.max(1)
+    }
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -163,39 +172,43 @@ fn calls() -> Result<(), Failure> {
     for contestant in &plan.contestants {
         let named = |error: Failure| format!("{}: {error}", contestant.name);
         let mut connection = Connection::open(contestant).map_err(named)?;
-        for _ in 0..plan.calls {
+        for _ in 0..contestant.share(plan.calls) {
             connection.call().map_err(named)?;
         }
-        connections.push((contestant.name.as_str(), connection));
+        connections.push((contestant, connection));
     }
     let mut report: BTreeMap<&str, Figures> = BTreeMap::new();
     for turn in 0..plan.turns {
         let count = connections.len().max(1);
         // The first of a turn meets a colder machine, so the order rotates.
         for index in 0..count {
-            let Some((name, connection)) = connections.get_mut((index + turn) % count) else {
+            let Some((contestant, connection)) = connections.get_mut((index + turn) % count) else {
                 continue;
             };
-            let named = |error: Failure| format!("{name}: {error}");
-            let mut times = Vec::with_capacity(plan.calls);
-            for _ in 0..plan.calls {
+            let named = |error: Failure| format!("{}: {error}", contestant.name);
+            let (calls, together) = (
+                contestant.share(plan.calls),
+                contestant.share(plan.together),
+            );
+            let mut times = Vec::with_capacity(calls);
+            for _ in 0..calls {
                 let start = Instant::now();
                 connection.call().map_err(named)?;
                 times.push(start.elapsed().as_secs_f64() * 1e9);
             }
-            let figures = report.entry(name).or_default();
+            let figures = report.entry(&contestant.name).or_default();
             figures.one.push(middle(times));
-            if plan.together > 0 {
+            if together > 0 {
                 let start = Instant::now();
-                connection.many(plan.together).map_err(named)?;
+                connection.many(together).map_err(named)?;
                 let elapsed = start.elapsed().as_secs_f64() * 1e9;
                 #[expect(clippy::cast_precision_loss, reason = "a few thousand calls")]
-                figures.together.push(elapsed / plan.together as f64);
+                figures.together.push(elapsed / together as f64);
             }
         }
     }
-    for (name, connection) in &connections {
-        report.entry(name).or_default().memory = connection.memory();
+    for (contestant, connection) in &connections {
+        report.entry(&contestant.name).or_default().memory = connection.memory();
     }
     println!("{}", serde_json::to_string(&report)?);
     Ok(())

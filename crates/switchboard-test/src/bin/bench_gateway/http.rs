@@ -42,7 +42,11 @@ impl HttpClient {
             "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
         );
         if !contestant.token.is_empty() {
-            head += &format!("Authorization: Bearer {}\r\n", contestant.token);
+            add_header(
+                &mut head,
+                "Authorization",
+                &format!("Bearer {}", contestant.token),
+            );
         }
         let mut client = Self {
             head,
@@ -57,7 +61,7 @@ impl HttpClient {
             Era::Stateful => client.handshake()?,
             Era::Stateless => {
                 client.head += "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\n";
-                client.head += &format!("Mcp-Name: {tool}\r\n");
+                add_header(&mut client.head, "Mcp-Name", tool);
             }
             Era::None => {}
         }
@@ -93,7 +97,7 @@ impl HttpClient {
         connection.send(&self.head, INITIALIZE.as_bytes())?;
         connection.receive()?;
         if let Some(session) = connection.session.take() {
-            self.head += &format!("Mcp-Session-Id: {session}\r\n");
+            add_header(&mut self.head, "Mcp-Session-Id", &session);
         }
         self.head += "MCP-Protocol-Version: 2025-11-25\r\n";
         connection.send(&self.head, INITIALIZED.as_bytes())?;
@@ -185,5 +189,11 @@ impl HttpConnection {
                 return Ok(());
             }
         }
+    }
+}
+
+fn add_header(head: &mut String, name: &str, value: &str) {
+    for part in [name, ": ", value, "\r\n"] {
+        head.push_str(part);
     }
 }

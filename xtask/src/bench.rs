@@ -9,11 +9,13 @@
 //! | `host` | calls, lists and start-up over stdio: clients as processes of their own |
 //! | `bindings` | the Python and Node packages, beside the official SDKs of their languages |
 //! | `cli` | the program itself, from start to end |
+//! | `gateway` | the gateway: its front ends, beside other gateways |
 //! | `poison` | poisoned definitions: how many are flagged, how many others are, and what that costs |
 
 mod bindings;
 mod cli;
 mod data;
+mod gateway;
 mod host;
 mod poison;
 mod search;
@@ -60,6 +62,7 @@ const PARTS: &[(&str, Part)] = &[
     ("host", host::rows),
     ("bindings", bindings::rows),
     ("cli", cli::rows),
+    ("gateway", gateway::rows),
     ("poison", poison::rows),
 ];
 

@@ -26,7 +26,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   test [bindings] install what the tests need, then run all tests, or only those of the Python and Node packages
   ci              check formatting, lints, documentation and licences, then `test`
-  bench [data|host|bindings|cli|poison…] [ROUNDS]
+  bench [data|host|bindings|cli|gateway|poison…] [ROUNDS]
                   compare speed as ratios within one run; count flagged poisoned definitions
   fuzz [SECONDS]  run each fuzz target for that long (60)
   mutants [permissions|trust|pins|sandbox|auth|access…] [--again] [--wide]

@@ -3,7 +3,7 @@
 //! Standard output is reserved for the protocol. HTTP clients authenticate with a token, stored in a file that only its
 //! owner can read; standard error shows how to connect, without the token.
 
-use std::io::{IsTerminal as _, Read as _};
+use std::io::IsTerminal as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,8 +18,7 @@ use switchboard_server::http::{
 };
 use switchboard_server::stdio::{StdioOptions, serve};
 use switchboard_store::SqliteStore;
-use tokio::io::{AsyncRead, AsyncWriteExt as _};
-use tokio::runtime::Handle;
+use tokio::task::JoinSet;
 use url::Url;
 
 use crate::cli::ListenArguments;
@@ -27,31 +26,34 @@ use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::interrupt::Interrupts;
-use crate::{session, view};
-
-/// Buffer size for standard input, in bytes.
-const CHUNK: usize = 64 * 1024;
+use crate::{session, standard_streams, view};
 
 /// Serves one client over standard input and output. `on_a_terminal` is printed if a user starts the server by hand.
 pub(crate) async fn over_stdio(
-    handler: &dyn Handler,
+    handler: Arc<dyn Handler>,
     context: &Context,
     mut interrupts: Interrupts,
     on_a_terminal: &str,
 ) -> Outcome {
     let startup_failure = |error: std::io::Error| Failure::failed("could not start").because(error);
-    let input = standard_input().map_err(startup_failure)?;
+    let input = standard_streams::input().map_err(startup_failure)?;
     let printer = &context.printer;
     printer.detail("serving over standard input and output");
     if std::io::stdin().is_terminal() {
         printer.note(on_a_terminal);
     }
-    let options = StdioOptions::default();
+    // A task of its own: a message then wakes only this one, not everything that the command waits for.
+    let mut serving = JoinSet::new();
+    serving.spawn(async move {
+        let options = StdioOptions::default();
+        serve(&*handler, input, standard_streams::output(), &options).await
+    });
     tokio::select! {
         exit = interrupts.first() => Err(Failure::interrupted(exit)),
-        ended = serve(handler, input, tokio::io::stdout(), &options) => match ended {
-            Ok(_) => Ok(Exit::Done),
-            Err(error) => Err(Failure::failed(error.to_string()).because(error.source)),
+        ended = serving.join_next() => match ended {
+            Some(Ok(Err(error))) => Err(Failure::failed(error.to_string()).because(error.source)),
+            Some(Err(error)) => Err(Failure::failed("the server stopped").because(error)),
+            Some(Ok(Ok(_))) | None => Ok(Exit::Done),
         },
     }
 }
@@ -218,31 +220,6 @@ fn address(text: &str) -> Option<Address> {
     let named = port.strip_prefix("localhost:").unwrap_or(port).parse().ok();
     let address = named.map(loopback).or_else(|| text.parse().ok())?;
     Some(Address::Tcp(address))
-}
-
-/// Reads standard input on a dedicated thread: the runtime could not shut down during a blocking read.
-pub(crate) fn standard_input() -> std::io::Result<impl AsyncRead + Unpin> {
-    let (mut sender, receiver) = tokio::io::duplex(CHUNK);
-    let runtime = Handle::current();
-    let thread = std::thread::Builder::new().name("standard-input".to_owned());
-    thread.spawn(move || {
-        let mut chunk = vec![0; CHUNK];
-        let mut input = std::io::stdin().lock();
-        loop {
-            match input.read(&mut chunk) {
-                Ok(0) => break,
-                Ok(count) => {
-                    let read = chunk.get(..count).unwrap_or_default();
-                    if runtime.block_on(sender.write_all(read)).is_err() {
-                        break;
-                    }
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
-        }
-    })?;
-    Ok(receiver)
 }
 
 #[cfg(test)]

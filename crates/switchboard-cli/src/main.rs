@@ -48,6 +48,7 @@ mod servers;
 mod session;
 mod signature;
 mod sixel;
+mod standard_streams;
 mod startup;
 mod state;
 mod store;

@@ -85,7 +85,7 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(crate) fn start(host: &Host, store: Arc<dyn Store>) -> Self {
-        let events = host.events();
+        let events = host.server_events();
         let (stop, stopped) = oneshot::channel();
         let now = Timestamp::from(SystemTime::now()).as_millis();
         let run = format!("{now}-{}", std::process::id());

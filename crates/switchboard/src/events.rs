@@ -192,28 +192,86 @@ pub enum LogSource {
     Noise,
 }
 
+impl Event {
+    /// Whether the event is about a call, not about a server.
+    fn is_of_a_call(&self) -> bool {
+        matches!(
+            self,
+            Self::CallBegin { .. } | Self::CallProgress { .. } | Self::CallEnd { .. }
+        )
+    }
+}
+
 /// Broadcasts events. Cheap to clone.
+///
+/// Most listeners only follow servers. They have a channel of their own, so that a call does not wake them.
 #[derive(Debug, Clone)]
-pub(crate) struct Events(broadcast::Sender<Event>);
+pub(crate) struct Events {
+    all: broadcast::Sender<Event>,
+    of_servers: broadcast::Sender<Event>,
+}
 
 /// Events buffered for a receiver before it loses the oldest.
 const CAPACITY: usize = 1024;
 
 impl Events {
     pub(crate) fn new() -> Self {
-        Self(broadcast::Sender::new(CAPACITY))
+        Self {
+            all: broadcast::Sender::new(CAPACITY),
+            of_servers: broadcast::Sender::new(CAPACITY),
+        }
     }
 
-    /// Whether there are receivers, for events that are expensive to build.
+    /// Whether events of servers have receivers, for events that are expensive to build.
     pub(crate) fn has_listeners(&self) -> bool {
-        self.0.receiver_count() > 0
+        self.has_call_listeners() || self.of_servers.receiver_count() > 0
+    }
+
+    /// Whether events of calls have receivers.
+    pub(crate) fn has_call_listeners(&self) -> bool {
+        self.all.receiver_count() > 0
     }
 
     pub(crate) fn send(&self, event: Event) {
-        let _ = self.0.send(event);
+        if !event.is_of_a_call() && self.of_servers.receiver_count() > 0 {
+            let _ = self.of_servers.send(event.clone());
+        }
+        let _ = self.all.send(event);
     }
 
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<Event> {
-        self.0.subscribe()
+        self.all.subscribe()
+    }
+
+    /// Subscribes to all events but those of calls.
+    pub(crate) fn subscribe_to_servers(&self) -> broadcast::Receiver<Event> {
+        self.of_servers.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_follows_servers_is_not_woken_by_calls() {
+        let events = Events::new();
+        let mut of_servers = events.subscribe_to_servers();
+        assert!(events.has_listeners());
+        assert!(!events.has_call_listeners());
+        let mut all = events.subscribe();
+        assert!(events.has_call_listeners());
+        events.send(Event::CallBegin {
+            call: CallId(1),
+            server: None,
+            tool: "tool".into(),
+        });
+        events.send(Event::Removed {
+            server: "one".into(),
+        });
+        assert!(matches!(all.try_recv(), Ok(Event::CallBegin { .. })));
+        assert!(matches!(all.try_recv(), Ok(Event::Removed { .. })));
+        assert!(matches!(of_servers.try_recv(), Ok(Event::Removed { .. })));
+        assert!(of_servers.try_recv().is_err());
     }
 }

@@ -382,6 +382,13 @@ impl Host {
         self.0.events.subscribe()
     }
 
+    /// Like [`events`](Self::events), without those of calls: for listeners that follow servers only, which a call then
+    /// does not wake.
+    #[doc(hidden)]
+    pub fn server_events(&self) -> broadcast::Receiver<Event> {
+        self.0.events.subscribe_to_servers()
+    }
+
     /// Waits until every required server is connected, or until one of them fails.
     pub async fn ready(&self) -> Result<(), ServerError> {
         let mut view = self.0.view.clone();

@@ -13,7 +13,7 @@ use crate::daemon::{DaemonFiles, bridge};
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::interrupt::Interrupts;
-use crate::{front_end, session};
+use crate::{session, standard_streams};
 
 /// Text after the flags in `--help`.
 pub(crate) const HELP: &str = "\
@@ -55,8 +55,8 @@ async fn connect(arguments: &BridgeArguments, context: &Context) -> Outcome {
         folder: context.cwd.clone(),
         profile: arguments.profile.clone(),
     };
-    let input = front_end::standard_input().map_err(startup_failure)?;
-    let output = tokio::io::stdout();
+    let input = standard_streams::input().map_err(startup_failure)?;
+    let output = standard_streams::output();
     bridge::run(input, output, &wants, &files, context).await?;
     Ok(Exit::Done)
 }

@@ -80,13 +80,13 @@ pub(crate) fn run(arguments: &GatewayArguments, context: &Context) -> Outcome {
         let gateway = Gateway::new(session.host.clone(), questions, options);
         let current = Current::of_gateway(&gateway, session);
         let serving = async {
+            let handler = Arc::new(gateway);
             match listen {
                 Some(options) => {
                     session.host.start_all().await;
-                    let handler = Arc::new(gateway);
                     front_end::over_http(options, handler, "the gateway", context, interrupts).await
                 }
-                None => front_end::over_stdio(&gateway, context, interrupts, ON_A_TERMINAL).await,
+                None => front_end::over_stdio(handler, context, interrupts, ON_A_TERMINAL).await,
             }
         };
         tokio::select! {

@@ -67,14 +67,13 @@ pub(crate) fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
             agent::provider(arguments.model.as_deref(), session.servers, context).await?;
         session.report_withheld();
         let agent = agent::of_session(session, &provider);
-        let handler = handler(agent, questions, context);
+        let handler = Arc::new(handler(agent, questions, context));
         let serving = async {
             match listen {
                 Some(options) => {
-                    let handler = Arc::new(handler);
                     front_end::over_http(options, handler, "the agent", context, interrupts).await
                 }
-                None => front_end::over_stdio(&handler, context, interrupts, ON_A_TERMINAL).await,
+                None => front_end::over_stdio(handler, context, interrupts, ON_A_TERMINAL).await,
             }
         };
         let current = Current::default();
@@ -88,7 +87,7 @@ pub(crate) fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
 
 /// Reports each server that fails, requires a login or recovers, once per change. Never returns.
 pub(crate) async fn report_failures(session: &CommandHost<'_>) -> Infallible {
-    let mut events = session.host.events();
+    let mut events = session.host.server_events();
     let mut reported: HashSet<ServerName> = HashSet::new();
     loop {
         match events.recv().await {

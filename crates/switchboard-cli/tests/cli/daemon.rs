@@ -190,6 +190,8 @@ fn clients_that_come_at_once_share_one_daemon_and_its_servers() {
             .into_iter()
             .map(|client| client.join().unwrap())
             .collect();
+        // No client waits for it.
+        eventually("the start of beta", || starts(&context, "beta") > 0);
         assert_eq!(
             (starts(&context, "alpha"), starts(&context, "beta")),
             (1, 1)

@@ -67,6 +67,8 @@ mod search;
 mod secrets;
 mod serve;
 mod servers;
+#[cfg(unix)]
+mod standard_streams;
 #[cfg(target_os = "linux")]
 mod state;
 mod support;

@@ -33,7 +33,7 @@ mod view;
 mod waiting;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
@@ -103,6 +103,8 @@ struct Core {
     notifying: Arc<Semaphore>,
     waiting: WaitingCalls,
     metrics: Arc<Metrics>,
+    /// Whether a client has started the servers.
+    has_started: AtomicBool,
 }
 
 impl Gateway {
@@ -124,6 +126,7 @@ impl Gateway {
             notifying: Arc::new(Semaphore::new(MAX_NOTIFYING)),
             waiting: WaitingCalls::default(),
             metrics: Arc::default(),
+            has_started: AtomicBool::new(false),
         }))
     }
 

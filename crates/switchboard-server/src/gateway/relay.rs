@@ -224,7 +224,7 @@ pub(super) struct Relay {
     context: Mutex<Option<Arc<RequestContext>>>,
     /// Whether the client sees several servers as one.
     is_merged: bool,
-    capabilities: ClientCapabilities<'static>,
+    capabilities: Arc<ClientCapabilities<'static>>,
     /// Where questions go that the client answers by repeating its request (stateless era).
     repeated: Option<mpsc::Sender<Asked>>,
     asked: AtomicU64,
@@ -235,7 +235,7 @@ impl Relay {
         client: u64,
         context: &Arc<RequestContext>,
         is_merged: bool,
-        capabilities: ClientCapabilities<'static>,
+        capabilities: Arc<ClientCapabilities<'static>>,
         repeated: Option<mpsc::Sender<Asked>>,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -341,7 +341,7 @@ impl Relay {
 
 impl ClientHandler for Relay {
     fn capabilities(&self) -> ClientCapabilities<'static> {
-        self.capabilities.clone()
+        ClientCapabilities::clone(&self.capabilities)
     }
 
     fn elicit<'a>(

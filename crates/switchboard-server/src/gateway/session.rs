@@ -37,7 +37,7 @@ use super::pass::{
 use super::relay::Relay;
 use super::seal::{NodeId, RequestDigest, State};
 use super::search_tools::{self, SearchCall};
-use super::waiting::{Forwarded, MAX_QUESTIONS, RunningCall, Step};
+use super::waiting::{CallOfServer, Forwarded, MAX_QUESTIONS, RunningCall, Step};
 use super::{Core, View, internal};
 use crate::handler::{Client, ClientKind};
 
@@ -56,7 +56,7 @@ pub(super) struct GatewaySession {
     /// Who the client is. State that leaves for it is not valid for another one.
     pub(super) principal: Arc<str>,
     /// The capabilities of its handshake (stateful era).
-    capabilities: OnceLock<ClientCapabilities<'static>>,
+    capabilities: OnceLock<Arc<ClientCapabilities<'static>>>,
     /// Counted while it is connected.
     _counted: CountedClient,
     /// The name of its handshake (stateful era).
@@ -95,6 +95,14 @@ impl GatewaySession {
 
     async fn start(&self) {
         self.view.offers.host.start_all().await;
+        self.core.has_started.store(true, Ordering::Relaxed);
+    }
+
+    /// Starts the servers if no client has done so. A server that is added later starts when one of its tools is called.
+    async fn start_once(&self) {
+        if !self.core.has_started.load(Ordering::Relaxed) {
+            self.start().await;
+        }
     }
 
     /// Waits until servers are up, for a while.
@@ -104,10 +112,10 @@ impl GatewaySession {
         let _ = timeout(STARTUP_PATIENCE, host.started()).await;
     }
 
-    fn client_capabilities(&self, context: &RequestContext) -> ClientCapabilities<'static> {
+    fn client_capabilities(&self, context: &RequestContext) -> Arc<ClientCapabilities<'static>> {
         match self.capabilities.get() {
-            Some(capabilities) => capabilities.clone(),
-            None => context.client_capabilities(),
+            Some(capabilities) => Arc::clone(capabilities),
+            None => Arc::new(context.client_capabilities()),
         }
     }
 
@@ -123,17 +131,18 @@ impl GatewaySession {
 
     /// Makes a request for this client, in a form that can wait for input in either era.
     ///
-    /// `make` sends the request on behalf of a caller. `digest` identifies it when it is repeated.
+    /// `make` sends the request on behalf of a caller. `digest` identifies it when it is repeated; it is computed only
+    /// for a request that requires input.
     pub(super) async fn request<F>(
         &self,
         context: &Arc<RequestContext>,
         params: Option<&RawValue>,
-        digest: impl FnOnce() -> RequestDigest,
+        digest: impl Fn() -> RequestDigest,
         repeated: Option<Repeated<'_>>,
         make: impl FnOnce(Caller, ProgressSink) -> F,
     ) -> Forwarded
     where
-        F: Future<Output = Result<(ServerName, SharedJson), Failure>> + Send + 'static,
+        F: Future<Output = CallOfServer> + Send + 'static,
     {
         let capabilities = self.client_capabilities(context);
         let is_merged = self.core.options.transparent.is_none();
@@ -158,7 +167,6 @@ impl GatewaySession {
             let sent = make(caller(&relay, None), relay.progress());
             return relay.scope(sent).await.map(|(_, result)| result);
         }
-        let digest = digest();
         let (mut running, mut given) = (None, None);
         if let Some(Repeated { responses, state }) = repeated {
             match self.opened(&digest, state.as_deref())? {
@@ -188,16 +196,17 @@ impl GatewaySession {
         let mut call = running.unwrap_or_else(|| {
             let (questions, asked) = mpsc::channel(MAX_QUESTIONS);
             let relay = relay(Some(questions));
-            let sealing = self.sealing(digest.clone());
             let sent = make(caller(&relay, given), relay.progress());
-            let whole = Arc::clone(&relay).scope(async move {
-                let (server, result) = sent.await?;
-                sealing.unfinished(&server, result)
-            });
-            RunningCall::begin(relay, whole, asked)
+            RunningCall::begin(Arc::clone(&relay), relay.scope(sent), asked)
         });
         match call.step().await {
-            Step::Done(result) => result,
+            Step::Done(done) => {
+                let (server, result) = done?;
+                if declared_type(result.raw()) != Some(ResultType::InputRequired) {
+                    return Ok(result);
+                }
+                self.unfinished(&digest(), &server, &result)
+            }
             Step::Asks(asked) => {
                 let (key, question) = *asked;
                 call.relay.follow(None);
@@ -206,31 +215,53 @@ impl GatewaySession {
                 let mut result = InputRequiredResult::new();
                 result.input_requests.push(key, question);
                 let state = State::Waiting { call: number };
-                result.request_state = self.sealing(digest).seal(state).map(Into::into);
+                result.request_state = self.seal(&digest(), state).map(Into::into);
                 Err(Failure::InputRequired(Box::new(result)))
             }
         }
     }
 
-    fn sealing(&self, digest: RequestDigest) -> Sealing {
-        Sealing {
-            core: Arc::clone(&self.core),
-            client: Arc::clone(&self.principal),
-            digest,
-        }
+    fn seal(&self, digest: &RequestDigest, state: State) -> Option<String> {
+        let sealer = self.core.sealer.as_ref()?;
+        sealer.seal(&self.principal, digest, state)
+    }
+
+    /// Replaces the state of a result that requires input with a sealed one.
+    fn unfinished(
+        &self,
+        digest: &RequestDigest,
+        server: &ServerName,
+        result: &SharedJson,
+    ) -> Forwarded {
+        let unfinished: Result<InputRequiredResult<'_>, _> = types::decode(result.raw());
+        let Ok(mut unfinished) = unfinished else {
+            return Err(internal("the server's request for input cannot be read"));
+        };
+        let state = State::Server {
+            server: server.to_string(),
+            state: unfinished
+                .request_state
+                .take()
+                .map(|state| state.decode().into_owned()),
+        };
+        let sealed = self
+            .seal(digest, state)
+            .ok_or_else(|| internal("cannot seal the state of the request"))?;
+        unfinished.request_state = Some(sealed.into());
+        Ok(SharedJson::trusted(types::encode(&unfinished)))
     }
 
     /// The state that the client brings back; `None` if it brings none.
     fn opened(
         &self,
-        digest: &RequestDigest,
+        digest: impl Fn() -> RequestDigest,
         state: Option<&str>,
     ) -> Result<Option<(NodeId, State)>, Failure> {
         let Some(state) = state else {
             return Ok(None);
         };
         let sealer = self.core.sealer.as_ref();
-        let opened = sealer.and_then(|sealer| sealer.open(&self.principal, digest, state));
+        let opened = sealer.and_then(|sealer| sealer.open(&self.principal, &digest(), state));
         let unfit = || {
             invalid_params(
                 "the requestState is not valid for this client and request, or has expired",
@@ -267,7 +298,7 @@ impl GatewaySession {
                 }
             }
         }
-        self.start().await;
+        self.start_once().await;
         let tool = offers.host_name(&name).into_owned();
         let digest = || RequestDigest::of("tools/call", &tool, arguments.as_deref());
         let repeated = repeated(
@@ -580,7 +611,7 @@ impl Service for GatewaySession {
         }
         if let Some(hello) = hello {
             // Only the first handshake of a session counts.
-            let _ = self.capabilities.set(capabilities);
+            let _ = self.capabilities.set(Arc::new(capabilities));
             let _ = self.name.set(hello.client_info.name.to_string());
         }
         Some(
@@ -715,43 +746,6 @@ impl Drop for GatewaySession {
                 }
             });
         }
-    }
-}
-
-/// Seals the state of one request.
-struct Sealing {
-    core: Arc<Core>,
-    client: Arc<str>,
-    digest: RequestDigest,
-}
-
-impl Sealing {
-    fn seal(&self, state: State) -> Option<String> {
-        let sealer = self.core.sealer.as_ref()?;
-        sealer.seal(&self.client, &self.digest, state)
-    }
-
-    /// Replaces the state of a result that requires input with a sealed one.
-    fn unfinished(&self, server: &ServerName, result: SharedJson) -> Forwarded {
-        if declared_type(result.raw()) != Some(ResultType::InputRequired) {
-            return Ok(result);
-        }
-        let unfinished: Result<InputRequiredResult<'_>, _> = types::decode(result.raw());
-        let Ok(mut unfinished) = unfinished else {
-            return Err(internal("the server's request for input cannot be read"));
-        };
-        let state = State::Server {
-            server: server.to_string(),
-            state: unfinished
-                .request_state
-                .take()
-                .map(|state| state.decode().into_owned()),
-        };
-        let sealed = self
-            .seal(state)
-            .ok_or_else(|| internal("cannot seal the state of the request"))?;
-        unfinished.request_state = Some(sealed.into());
-        Ok(SharedJson::trusted(types::encode(&unfinished)))
     }
 }
 

@@ -127,7 +127,7 @@ impl ProfileView {
 /// Announces what changes in the host to the clients of a view.
 async fn follow(view: Arc<View>) {
     let (offers, changes) = (&view.offers, &view.changes);
-    let mut events = offers.host.events();
+    let mut events = offers.host.server_events();
     loop {
         let event = match events.recv().await {
             Ok(event) => event,

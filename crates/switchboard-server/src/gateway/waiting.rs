@@ -1,15 +1,17 @@
 //! Calls that wait until a client of the stateless era has provided input.
 //!
 //! A server of the stateful era asks while it answers. A client of the stateless era can answer only by repeating its
-//! request. So the call runs in a task of its own; when a question arrives, the request ends with it, and the call waits
-//! here under a number until the client repeats the request. Dropping a call cancels it.
+//! request. When a question arrives, the request ends with it; the call goes on in a task of its own and waits here under
+//! a number until the client repeats the request. Dropping a call cancels it.
 
 use std::collections::HashMap;
+use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use switchboard::SharedJson;
+use futures_util::future::{BoxFuture, FutureExt as _};
 use switchboard::service::Failure;
+use switchboard::{ServerName, SharedJson};
 use switchboard_protocol::types::input::{InputRequest, InputResponses};
 use switchboard_protocol::types::{IntoOwned as _, RawObject};
 use tokio::sync::{mpsc, oneshot};
@@ -28,19 +30,30 @@ pub(super) const MAX_QUESTIONS: usize = 16;
 /// The result of a forwarded request.
 pub(super) type Forwarded = Result<SharedJson, Failure>;
 
-/// A call in a task of its own.
+/// The result of a call, and the server that returned it.
+pub(super) type CallOfServer = Result<(ServerName, SharedJson), Failure>;
+
+/// A call that may ask its client.
 pub(super) struct RunningCall {
     /// Where its notifications go.
     pub(super) relay: Arc<Relay>,
-    task: JoinHandle<Forwarded>,
+    run: Run,
     questions: mpsc::Receiver<Asked>,
     /// Questions that the client has and has not answered.
     open: HashMap<String, oneshot::Sender<RawObject<'static>>>,
 }
 
+/// Where a call runs.
+enum Run {
+    /// Within the request, as long as it has asked nothing: most calls never need a task.
+    Here(BoxFuture<'static, CallOfServer>),
+    /// In a task that outlives the request.
+    Task(JoinHandle<CallOfServer>),
+}
+
 /// What a call came to.
 pub(super) enum Step {
-    Done(Forwarded),
+    Done(CallOfServer),
     /// The client has to answer this question.
     Asks(Box<(String, InputRequest<'static>)>),
 }
@@ -48,12 +61,12 @@ pub(super) enum Step {
 impl RunningCall {
     pub(super) fn begin(
         relay: Arc<Relay>,
-        call: impl Future<Output = Forwarded> + Send + 'static,
+        call: impl Future<Output = CallOfServer> + Send + 'static,
         questions: mpsc::Receiver<Asked>,
     ) -> Self {
         Self {
             relay,
-            task: tokio::spawn(call),
+            run: Run::Here(call.boxed()),
             questions,
             open: HashMap::new(),
         }
@@ -73,21 +86,45 @@ impl RunningCall {
     pub(super) async fn step(&mut self) -> Step {
         self.open.clear();
         tokio::select! {
-            done = &mut self.task => Step::Done(done.unwrap_or_else(|_| {
-                let message = "the call failed unexpectedly; it may or may not have taken effect";
-                Err(super::internal(message))
-            })),
+            done = self.run.done() => Step::Done(done),
             Some(Asked { key, question, answer }) = self.questions.recv() => {
                 self.open.insert(key.clone(), answer);
                 Step::Asks(Box::new((key, question)))
             }
         }
     }
+
+    /// Lets the call go on without its request.
+    fn detached(mut self) -> Self {
+        self.run.detach();
+        self
+    }
+}
+
+impl Run {
+    async fn done(&mut self) -> CallOfServer {
+        match self {
+            Self::Here(call) => call.await,
+            Self::Task(task) => task.await.unwrap_or_else(|_| {
+                let message = "the call failed unexpectedly; it may or may not have taken effect";
+                Err(super::internal(message))
+            }),
+        }
+    }
+
+    fn detach(&mut self) {
+        if let Self::Here(call) = self {
+            let call = std::mem::replace(call, pending().boxed());
+            *self = Self::Task(tokio::spawn(call));
+        }
+    }
 }
 
 impl Drop for RunningCall {
     fn drop(&mut self) {
-        self.task.abort();
+        if let Run::Task(task) = &self.run {
+            task.abort();
+        }
     }
 }
 
@@ -132,7 +169,7 @@ impl WaitingCalls {
             }
         });
         let expiry = Expiry(expiry.abort_handle());
-        calls.calls.insert(number, (call, expiry));
+        calls.calls.insert(number, (call.detached(), expiry));
         Some(number)
     }
 

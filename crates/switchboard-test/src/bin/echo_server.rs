@@ -2,7 +2,8 @@
 //!
 //! It finds the method and the id of each line without parsing the rest, and answers with prepared texts, so that a
 //! benchmark measures the client. `ECHO_TOOLS` is the number of tools it lists (default 1), `ECHO_START_MS` its startup
-//! delay (0), `ECHO_ERA` is `stateful`, `stateless` or `both` (`both`).
+//! delay (0), `ECHO_ERA` is `stateful`, `stateless` or `both` (`both`), `ECHO_BYTES` the length of the text of a result
+//! (a sentence).
 
 use std::io::{self, BufRead as _, Write as _};
 use std::time::Duration;
@@ -16,6 +17,10 @@ fn main() -> io::Result<()> {
     let era = text("ECHO_ERA");
     let answers = Answers {
         tools: tools(text("ECHO_TOOLS").parse().unwrap_or(1)),
+        called: match text("ECHO_BYTES").parse() {
+            Ok(length) => CALLED.replace(SENTENCE, &"x".repeat(length)),
+            Err(_) => CALLED.to_owned(),
+        },
         stateful: era != "stateless",
         stateless: era != "stateful",
     };
@@ -37,6 +42,7 @@ fn main() -> io::Result<()> {
 
 struct Answers {
     tools: String,
+    called: String,
     stateful: bool,
     stateless: bool,
 }
@@ -48,7 +54,7 @@ impl Answers {
         };
         let method = value_after(line, b"\"method\":").unwrap_or_default();
         let (member, value) = match method {
-            b"\"tools/call\"" => ("result", CALLED),
+            b"\"tools/call\"" => ("result", self.called.as_str()),
             b"\"tools/list\"" => ("result", self.tools.as_str()),
             b"\"initialize\"" if self.stateful => ("result", INITIALIZED),
             b"\"server/discover\"" if self.stateless => ("result", DISCOVERED),
@@ -65,6 +71,7 @@ impl Answers {
     }
 }
 
+const SENTENCE: &str = "The quick brown fox jumps over the lazy dog.";
 const CALLED: &str = r#"{"resultType":"complete","content":[{"type":"text","text":"The quick brown fox jumps over the lazy dog."}]}"#;
 const INITIALIZED: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"echo-server","version":"1.0.0"}}"#;
 const DISCOVERED: &str = r#"{"resultType":"complete","supportedVersions":["2026-07-28","2025-11-25"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"echo-server","version":"1.0.0"}},"ttlMs":3600000,"cacheScope":"public"}"#;

@@ -28,7 +28,7 @@ impl<'a> Running<'a> {
         progress: Option<ProgressSink>,
         started: Instant,
     ) -> Self {
-        if host.event_channel().has_listeners() {
+        if host.event_channel().has_call_listeners() {
             let CalledTool { server, tool } = tool.called();
             host.event_channel().send(Event::CallBegin {
                 call: id,
@@ -74,7 +74,7 @@ impl<'a> Running<'a> {
         is_error: bool,
         result: impl FnOnce() -> Result<SharedJson, String>,
     ) {
-        if self.host.event_channel().has_listeners() {
+        if self.host.event_channel().has_call_listeners() {
             let (result, error) = match result() {
                 Ok(result) => (Some(CallResult(result)), None),
                 Err(error) => (None, Some(error)),

@@ -94,7 +94,7 @@ impl ProgressListener for Shared {
             Some(call) => (call.started, call.caller.clone()),
             None => return,
         };
-        if self.events.has_listeners() {
+        if self.events.has_call_listeners() {
             self.events.send(Event::CallProgress {
                 call: CallId(number),
                 progress: Some(progress.clone()),

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -42,20 +42,16 @@ impl Conversation {
     /// Starts a session. Frames that belong to no request go to `sink`. Must be called within a tokio runtime, on which
     /// requests run that are not answered at once.
     pub fn new(service: Arc<dyn Service>, sink: Arc<dyn Sink>) -> Self {
-        let core = Arc::new(Core {
+        Self(Arc::new(Core {
             server_meta: OnceLock::new(),
+            is_following: Once::new(),
             service,
             sink,
             runtime: Handle::current(),
             permits: Arc::new(Semaphore::new(MAX_IN_FLIGHT as usize)),
             asked: Asked::default(),
             state: Mutex::default(),
-        });
-        if let Some(changes) = core.service.changes() {
-            let listener: Arc<dyn Listener> = Arc::clone(&core) as _;
-            changes.add(Arc::downgrade(&listener));
-        }
-        Self(core)
+        }))
     }
 
     /// Parses and processes a frame whose size the transport has limited. Every request in it is started in order
@@ -114,6 +110,8 @@ pub(super) struct Core {
     runtime: Handle,
     /// The `_meta` of results in the stateless era, from the identity that the service has when it is first needed.
     server_meta: OnceLock<RawObject<'static>>,
+    /// Done once the session receives the changes of the service.
+    is_following: Once,
     permits: Arc<Semaphore>,
     pub(super) asked: Asked,
     state: Mutex<SessionState>,
@@ -202,6 +200,16 @@ impl Core {
     pub(super) fn state(&self) -> MutexGuard<'_, SessionState> {
         // No code panics while it holds the lock, and every update leaves the state consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Receives the changes of the service from now on. A session that never listens to them does not register.
+    pub(super) fn follow_changes(self: &Arc<Self>) {
+        self.is_following.call_once(|| {
+            if let Some(changes) = self.service.changes() {
+                let listener: Arc<dyn Listener> = Arc::clone(self) as _;
+                changes.add(Arc::downgrade(&listener));
+            }
+        });
     }
 
     fn receive(self: &Arc<Self>, frame: ClientFrame, sink: &Arc<dyn Sink>) {

@@ -218,6 +218,7 @@ async fn initialize(request: &Request, revision: Revision) -> Result<String, Err
     if let Some(greeting) = greeting {
         greeting.await;
     }
+    request.core.follow_changes();
     request.core.state().settled = Some(Settled {
         revision,
         capabilities: Arc::new(hello.capabilities.into_owned()),
@@ -283,6 +284,7 @@ async fn listen(
         request,
         uris: Vec::new(),
     };
+    request.core.follow_changes();
     let honoured = request.core.state().subscriptions.listen(
         request.id.clone(),
         &wanted,

@@ -26,13 +26,14 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{self, Line};
 use crate::local_file::Target;
+use crate::markdown::DiffColors;
 use crate::printer::{Printer, paint, style};
 use crate::questions::entry::Entered;
 use crate::terminal::{self, fitted};
-use crate::{json_text, screen, store, view};
+use crate::{json_text, pager, screen, store, view};
 
 /// Rows that the prompt needs besides the call and the choices.
-const ROWS_AROUND: usize = 6;
+const ROWS_AROUND: usize = 7;
 /// Characters shown of one argument.
 const MAX_ARGUMENT_CHARS: usize = 2000;
 /// Arguments shown in the summary.
@@ -57,7 +58,8 @@ struct Waiting {
 /// What the user sees of a call, and what can be granted.
 struct AskedCall {
     view: ConsentView,
-    has_preview: bool,
+    /// Whether a preview is a diff.
+    is_diff: bool,
     /// Sanitized.
     because: String,
     remark: Option<String>,
@@ -73,6 +75,8 @@ struct Shown {
     call: Arc<AskedCall>,
     /// Whether all of the call has been on the screen.
     is_complete: bool,
+    /// Whether a part of it is not on the screen now.
+    is_folded: bool,
     /// The index of the offered grant.
     width: usize,
 }
@@ -118,7 +122,9 @@ impl Terminal {
         };
         AskedCall {
             view: ConsentView::of(question),
-            has_preview: question.preview.is_some(),
+            is_diff: question
+                .preview
+                .is_some_and(|preview| preview.text.starts_with("--- ")),
             because,
             remark: question.remark.map(safe),
             offers: question.offers.to_vec(),
@@ -245,8 +251,8 @@ impl Terminal {
             columns: size.columns.saturating_sub(1),
             rows: size.rows.saturating_sub(around),
         });
-        for row in &folded.rows {
-            dialog.say(painted(row, call.has_preview));
+        for row in painted(&folded.rows, call.is_diff) {
+            dialog.say(row);
         }
         let because = format!("because {}", call.because);
         if dialog.is_panel() {
@@ -258,7 +264,8 @@ impl Terminal {
             let remark = fitted(remark, size.columns.saturating_sub(3)).into_owned();
             dialog.say(vec![(style::WARNING, format!("  {remark}"))]);
         }
-        shown.is_complete |= folded.is_complete();
+        shown.is_folded = !folded.is_complete();
+        shown.is_complete |= !shown.is_folded;
         let waiting = self.waiting();
         if dialog.is_panel() && waiting.len() > 1 {
             let at = waiting.iter().position(|waiting| waiting.id == shown.id);
@@ -274,7 +281,7 @@ impl Terminal {
     /// The possible answers.
     fn choices(&self, shown: &Shown, is_panel: bool) -> Vec<Choice> {
         let mut choices = Vec::new();
-        if !shown.is_complete {
+        if shown.is_folded {
             choices.push(Choice::new('v', "show all of it"));
         }
         choices.push(Choice::new('y', "once"));
@@ -337,8 +344,7 @@ impl Terminal {
         };
         let place = match key {
             'v' => {
-                self.show_all(&call);
-                shown.is_complete = true;
+                shown.is_complete |= self.show_all(dialog, &call).await?;
                 return Ok(Act::Stay);
             }
             'w' => {
@@ -355,19 +361,25 @@ impl Terminal {
         };
         // Nothing can be approved before it has been shown.
         if !shown.is_complete {
-            let refusal = "part of the call is not shown: press v to see it first";
+            let refusal = "part of the call is not shown: press v and scroll to its end first";
             self.printer().warning(refusal, None);
             return Ok(Act::Stay);
         }
         Ok(Act::Answer(self.granted(place, shown)))
     }
 
-    /// Prints the whole call, to the scrollback of a chat.
-    fn show_all(&self, call: &AskedCall) {
-        for row in call.view.unfolded(screen::size().columns.saturating_sub(1)) {
-            let row = live::painted(&painted(&row, call.has_preview));
-            self.printer().ask(format!("{row}\n"));
+    /// Shows the whole call: in a pager above a panel, else printed. Returns whether its end has been on the screen.
+    async fn show_all(&self, dialog: &mut Dialog<'_>, call: &AskedCall) -> std::io::Result<bool> {
+        let rows = call.view.unfolded(screen::size().columns.saturating_sub(1));
+        let rows = painted(&rows, call.is_diff);
+        if dialog.is_panel() {
+            let title = format!("call {}", call.view.tool);
+            return pager::scroll(dialog, &title, &rows, self.printer()).await;
         }
+        for row in &rows {
+            self.printer().ask(format!("{}\n", live::painted(row)));
+        }
+        Ok(true)
     }
 
     fn granted(&self, place: Option<GrantPlace>, shown: &Shown) -> PromptAnswer {
@@ -484,6 +496,7 @@ impl Shown {
             id,
             call,
             is_complete: false,
+            is_folded: true,
             width: 0,
         }
     }
@@ -548,16 +561,19 @@ async fn reason(dialog: &mut Dialog<'_>) -> std::io::Result<Option<PromptAnswer>
     }))
 }
 
-/// Highlights added and removed lines of a preview.
-fn painted(row: &str, has_preview: bool) -> Line {
-    let line = row.strip_prefix("  │ ").filter(|_| has_preview);
-    let style = match line.and_then(|line| line.chars().next()) {
-        Some('+') => style::GOOD,
-        Some('-') => style::REMOVED,
-        Some('@') => style::HINT,
-        _ => Style::new(),
+/// Colours the rows of a diff. Other previews are as they are: a list that starts with `-` is not removed.
+fn painted(rows: &[String], is_diff: bool) -> Vec<Line> {
+    const GUTTER: &str = "  │ ";
+    let mut colors = DiffColors::new(Style::new());
+    let paint = |row: &String| match row.strip_prefix(GUTTER).filter(|_| is_diff) {
+        Some(line) => {
+            let mut row = vec![(style::QUIET, GUTTER.to_owned())];
+            row.extend(colors.line(line));
+            row
+        }
+        None => vec![(Style::new(), row.clone())],
     };
-    vec![(style, row.to_owned())]
+    rows.iter().map(paint).collect()
 }
 
 /// Returns the arguments of a running call, one line each, with secrets masked and control characters escaped.

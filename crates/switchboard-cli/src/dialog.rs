@@ -3,6 +3,8 @@
 //! In a chat it is a panel in place of the input, which disappears with its answer. Elsewhere, and on a terminal without
 //! a movable cursor, it is printed line by line. Dropping it removes the panel and returns the keys.
 
+mod list;
+
 use std::io;
 
 use anstyle::Style;
@@ -19,9 +21,6 @@ use crate::questions::entry::{self, Entered};
 use crate::questions::safe;
 use crate::screen::{self, Frame};
 use crate::terminal::{self, Key, Keyboard, fitted};
-
-/// Maximum length of a filter, in bytes.
-const MAX_FILTER: usize = 100;
 
 pub(crate) struct Dialog<'p> {
     printer: &'p Printer,
@@ -93,7 +92,7 @@ impl<'p> Dialog<'p> {
             printer,
             keys,
             rows: Vec::new(),
-            _lock: lock.begin(),
+            _lock: lock,
         })
     }
 
@@ -129,98 +128,22 @@ impl<'p> Dialog<'p> {
         }
     }
 
-    /// Lets the user pick one of many rows, starting at one. Typed letters filter them. `None` if the user leaves.
-    pub(crate) async fn pick(&mut self, items: &[Line], at: usize) -> io::Result<Option<usize>> {
-        if !self.is_panel() {
-            return self.pick_plainly(items).await;
-        }
-        let mut filter = String::new();
-        let mut at = at;
-        loop {
-            let is_there = |item: &Line| matches(&plain(item), &filter);
-            let shown: Vec<usize> = (0..items.len())
-                .filter(|index| items.get(*index).is_some_and(is_there))
-                .collect();
-            at = at.min(shown.len().saturating_sub(1));
-            self.draw_list(items, &shown, at, &filter);
-            let page = list_height();
-            match self.key().await? {
-                Key::Up => at = at.checked_sub(1).unwrap_or(shown.len().saturating_sub(1)),
-                Key::Down | Key::Tab => at = (at + 1) % shown.len().max(1),
-                Key::PageUp => at = at.saturating_sub(page),
-                Key::PageDown => at = (at + page).min(shown.len().saturating_sub(1)),
-                Key::Enter => {
-                    if let Some(index) = shown.get(at) {
-                        return Ok(Some(*index));
-                    }
-                }
-                Key::Character(character) => {
-                    entry::add(&mut filter, character, MAX_FILTER);
-                    at = 0;
-                }
-                Key::Backspace => _ = filter.pop(),
-                Key::EraseLine | Key::EraseWord => filter.clear(),
-                Key::Escape if !filter.is_empty() => filter.clear(),
-                Key::Escape | Key::End => return Ok(None),
-                _ => {}
-            }
-        }
+    /// The number of rows so far, for [`rewind`](Self::rewind).
+    pub(crate) fn mark(&self) -> usize {
+        self.rows.len()
     }
 
-    fn draw_list(&self, items: &[Line], shown: &[usize], at: usize, filter: &str) {
-        let page = list_height();
-        let first = (at + 1).saturating_sub(page);
-        let mut rows = self.rows.clone();
-        for (place, index) in shown.iter().enumerate().skip(first).take(page) {
-            let is_selected = place == at;
-            let mut row = vec![(
-                style::HINT,
-                if is_selected { "❯ " } else { "  " }.to_owned(),
-            )];
-            row.extend(items.get(*index).cloned().unwrap_or_default());
-            rows.push(row);
-        }
-        if shown.is_empty() {
-            rows.push(vec![(style::QUIET, "  no match".to_owned())]);
-        }
-        let below = shown.len().saturating_sub(first + page);
-        let more = if below > 0 {
-            format!(", {below} more below")
-        } else {
-            String::new()
-        };
-        let keys = if filter.is_empty() {
-            format!("  ↑↓ enter, esc leaves, type to filter{more}")
-        } else {
-            format!("  filter: {filter}{more}")
-        };
-        rows.push(vec![(style::QUIET, keys)]);
-        screen::set_panel(Some(Frame { rows, cursor: None }));
+    /// Removes the rows of a panel that were added since the mark. What was printed stays.
+    pub(crate) fn rewind(&mut self, mark: usize) {
+        self.rows.truncate(mark);
     }
 
-    async fn pick_plainly(&mut self, items: &[Line]) -> io::Result<Option<usize>> {
-        for (index, item) in items.iter().enumerate() {
-            let mut row = vec![(style::NAME, format!("{:>3}  ", index + 1))];
-            row.extend(item.iter().cloned());
-            self.say(row);
-        }
-        let prompt = vec![(style::HINT, "number › ".to_owned())];
-        loop {
-            let Entered::Line(typed) = self.line(&prompt, "").await? else {
-                return Ok(None);
-            };
-            let index = match typed.trim() {
-                "" => return Ok(None),
-                number => number
-                    .parse::<usize>()
-                    .ok()
-                    .and_then(|number| number.checked_sub(1)),
-            };
-            match index.filter(|index| *index < items.len()) {
-                Some(index) => return Ok(Some(index)),
-                None => self.say_text("  not a number in the list"),
-            }
-        }
+    /// The rows of a panel below a rule that separates them from the conversation.
+    fn framed(&self) -> Vec<Line> {
+        let width = screen::size().columns.saturating_sub(1);
+        let mut rows = vec![vec![(style::QUIET, "─".repeat(width))]];
+        rows.extend(self.rows.iter().cloned());
+        rows
     }
 
     pub(crate) async fn key(&mut self) -> io::Result<Key> {
@@ -246,7 +169,7 @@ impl<'p> Dialog<'p> {
         }
         let mut at = selected;
         loop {
-            let mut rows = self.rows.clone();
+            let mut rows = self.framed();
             for (index, choice) in choices.iter().enumerate() {
                 rows.extend(choice_rows(choice, at == Some(index)));
             }
@@ -366,7 +289,7 @@ impl<'p> Dialog<'p> {
         let before: usize = prompt.iter().map(|(_, piece)| piece.width()).sum();
         let columns = screen::size().columns.saturating_sub(before).max(10);
         let (typed, (row, column)) = input.rows_without_mark(columns);
-        let mut rows = self.rows.clone();
+        let mut rows = self.framed();
         let first = rows.len();
         for (index, line) in typed.into_iter().enumerate() {
             let mut row = match index {
@@ -379,22 +302,6 @@ impl<'p> Dialog<'p> {
         let cursor = Some((first + row, before + column));
         screen::set_panel(Some(Frame { rows, cursor }));
     }
-}
-
-/// Rows of a list.
-fn list_height() -> usize {
-    (screen::size().rows / 2).clamp(3, 15)
-}
-
-fn plain(line: &Line) -> String {
-    line.iter().map(|(_, text)| text.as_str()).collect()
-}
-
-/// Whether a text has all words of a filter, ignoring case.
-fn matches(text: &str, filter: &str) -> bool {
-    let text = text.to_lowercase();
-    let mut words = filter.split_whitespace();
-    words.all(|word| text.contains(&word.to_lowercase()))
 }
 
 impl Drop for Dialog<'_> {

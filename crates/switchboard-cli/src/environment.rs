@@ -144,6 +144,15 @@ pub(crate) fn may_show_sixel() -> bool {
     graphics().is_none() && variable("TERM").is_some_and(|name| name != "dumb" && name != "linux")
 }
 
+/// Whether the terminal reports a light background in `COLORFGBG`: `15` is white, and `7` light grey.
+pub(crate) fn is_light() -> bool {
+    let colors = variable("COLORFGBG").and_then(|value| value.into_string().ok());
+    let background = colors
+        .as_deref()
+        .and_then(|colors| colors.rsplit(';').next());
+    matches!(background, Some("7" | "15"))
+}
+
 /// Reads a variable; an empty value counts as unset.
 fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())

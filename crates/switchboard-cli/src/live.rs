@@ -5,7 +5,8 @@
 //! could not be erased.
 
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError};
 use std::time::Duration;
 
 use anstyle::Style;
@@ -72,18 +73,37 @@ pub(crate) async fn lock_terminal(printer: &Printer) -> TerminalLock {
         PAUSED.store(true, Ordering::Relaxed);
         printer.draw(&erase_sequence());
     }
-    TerminalLock {
-        locked_at: Instant::now(),
-        _guard: turn,
+    prompts().open_since = Some(Instant::now());
+    TerminalLock { _guard: turn }
+}
+
+/// How long prompts have held the terminal.
+struct PromptTime {
+    /// Of those that are answered.
+    past: Duration,
+    /// When the open one began.
+    open_since: Option<Instant>,
+}
+
+static PROMPT_TIME: StdMutex<PromptTime> = StdMutex::new(PromptTime {
+    past: Duration::ZERO,
+    open_since: None,
+});
+
+impl PromptTime {
+    fn total(&self) -> Duration {
+        let open = self.open_since.map(|since| since.elapsed());
+        self.past + open.unwrap_or_default()
     }
 }
 
-/// Milliseconds that prompts have held the terminal.
-static PROMPT_MILLIS: AtomicU64 = AtomicU64::new(0);
+fn prompts() -> StdMutexGuard<'static, PromptTime> {
+    PROMPT_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
-/// Total time that prompts have held the terminal since the program started.
+/// Total time that prompts have held the terminal since the program started, with the one that is open.
 pub(crate) fn prompt_time() -> Duration {
-    Duration::from_millis(PROMPT_MILLIS.load(Ordering::Relaxed))
+    prompts().total()
 }
 
 static DISMISSED: Notify = Notify::const_new();
@@ -132,23 +152,15 @@ pub(crate) fn is_paused() -> bool {
 
 /// The lock on the terminal: while it lives, no live lines are drawn and other prompts wait.
 pub(crate) struct TerminalLock {
-    locked_at: Instant,
     _guard: MutexGuard<'static, ()>,
-}
-
-impl TerminalLock {
-    /// Counts the time from now on, after waiting for the user to finish typing.
-    #[must_use]
-    pub(crate) fn begin(mut self) -> Self {
-        self.locked_at = Instant::now();
-        self
-    }
 }
 
 impl Drop for TerminalLock {
     fn drop(&mut self) {
-        let took = u64::try_from(self.locked_at.elapsed().as_millis()).unwrap_or(u64::MAX);
-        PROMPT_MILLIS.fetch_add(took, Ordering::Relaxed);
+        let mut prompts = prompts();
+        prompts.past = prompts.total();
+        prompts.open_since = None;
+        drop(prompts);
         PAUSED.store(false, Ordering::Relaxed);
     }
 }

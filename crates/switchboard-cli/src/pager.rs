@@ -20,8 +20,20 @@ pub(crate) async fn show(title: &str, lines: &[Line], printer: &Printer) -> io::
         return Ok(());
     }
     let mut dialog = Dialog::open_wanted(title, printer).await?;
+    scroll(&mut dialog, title, lines, printer).await?;
+    Ok(())
+}
+
+/// Shows a text above an open dialog until the user leaves it. Returns whether its end has been on the screen.
+pub(crate) async fn scroll(
+    dialog: &mut Dialog<'_>,
+    title: &str,
+    lines: &[Line],
+    printer: &Printer,
+) -> io::Result<bool> {
     let view = View::enter();
     let mut top = 0;
+    let mut has_ended = false;
     loop {
         let size = screen::size();
         let rows = wrapped(lines, size.columns);
@@ -29,6 +41,7 @@ pub(crate) async fn show(title: &str, lines: &[Line], printer: &Printer) -> io::
         let last = rows.len().saturating_sub(page);
         top = top.min(last);
         view.draw(title, &rows, top, size, printer);
+        has_ended |= top >= last;
         match dialog.key().await? {
             Key::Up | Key::Character('k') => top = top.saturating_sub(1),
             Key::Down | Key::Enter | Key::Character('j') => top += 1,
@@ -36,7 +49,7 @@ pub(crate) async fn show(title: &str, lines: &[Line], printer: &Printer) -> io::
             Key::PageDown | Key::Character(' ') => top += page,
             Key::Character('g') => top = 0,
             Key::Character('G') => top = last,
-            Key::Escape | Key::End | Key::Character('q') => return Ok(()),
+            Key::Escape | Key::End | Key::Character('q') => return Ok(has_ended),
             _ => {}
         }
     }

@@ -213,7 +213,7 @@ impl Printer {
             if let Some(hint) = hint {
                 let _ = writeln!(text, "  {} {hint}", paint(style::HINT, "hint:"));
             }
-            self.write_error(&text);
+            self.write_error(&for_terminal(text));
         }
     }
 
@@ -234,7 +234,7 @@ impl Printer {
         for hint in &failure.hints {
             let _ = writeln!(text, "  {} {hint}", paint(style::HINT, "hint:"));
         }
-        self.write_error(&text);
+        self.write_error(&for_terminal(text));
     }
 
     /// Prints a prompt, without a line break.
@@ -258,6 +258,14 @@ impl Printer {
         let mut stderr = AutoStream::new(io::stderr().lock(), choice(self.colors.stderr));
         let _ = stderr.write_all(text.as_bytes());
         let _ = stderr.flush();
+    }
+}
+
+/// Breaks lines between words if standard error is a terminal.
+fn for_terminal(text: String) -> String {
+    match terminal::error_size() {
+        Some(size) => terminal::wrapped(&text, size.columns.saturating_sub(1)),
+        None => text,
     }
 }
 

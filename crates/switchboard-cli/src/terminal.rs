@@ -105,14 +105,16 @@ pub(crate) fn fitted(text: &str, width: usize) -> Cow<'_, str> {
     Cow::Owned(cut)
 }
 
-/// Breaks lines that are wider than the terminal between words; the rest is indented below them. Styles are kept.
+/// Breaks lines that are wider than the terminal between words; the rest is indented below them. Styles are kept. A
+/// command in backquotes stays on one line if it fits, so that it can be copied.
 pub(crate) fn wrapped(text: &str, columns: usize) -> String {
     let width = |text: &str| strip_str(text).to_string().width();
     let mut wrapped = String::new();
     for line in text.split_inclusive('\n') {
         let indent = line.len() - line.trim_start_matches(' ').len() + 2;
         let mut used = 0;
-        for (place, word) in line.split(' ').enumerate() {
+        let room = columns.saturating_sub(indent);
+        for (place, word) in words(line, |word| width(word) <= room).enumerate() {
             let needed = width(word.trim_end());
             if place > 0 && used + 1 + needed > columns && used > indent {
                 let _ = write!(wrapped, "\n{:indent$}", "");
@@ -126,6 +128,26 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> String {
         }
     }
     wrapped
+}
+
+/// The words of a line. A part in backquotes that fits is one word.
+fn words(line: &str, fits: impl Fn(&str) -> bool) -> impl Iterator<Item = &str> {
+    let mut rest = Some(line);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let ends = text.match_indices(' ').map(|(at, _)| at);
+        let mut ends = ends.chain([text.len()]);
+        let first = ends.next()?;
+        let is_closed = |end: &usize| {
+            let word = text.get(..*end).unwrap_or_default();
+            word.matches('`').count() % 2 == 0
+        };
+        let whole = std::iter::once(first).chain(ends).find(is_closed);
+        let end = whole.filter(|end| text.get(..*end).is_some_and(&fits));
+        let end = end.unwrap_or(first);
+        rest = text.get(end + 1..).filter(|_| end < text.len());
+        text.get(..end)
+    })
 }
 
 /// Reads one key; `None` at the end of the input.
@@ -625,6 +647,10 @@ mod tests {
         // A word that does not fit stays whole, on a line of its own.
         let path = "a /a/long/path/without/blanks b\n";
         assert_eq!(wrapped(path, 10), "a /a/long/path/without/blanks\n  b\n");
+        // A command is not broken if it fits on a line.
+        let command = "run first `mcp add x`\nor `mcp add a name that is long`\n";
+        let expected = "run first\n  `mcp add x`\nor `mcp add a name\n  that is long`\n";
+        assert_eq!(wrapped(command, 18), expected);
     }
 
     #[test]

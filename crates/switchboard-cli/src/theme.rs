@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use anstyle::{Ansi256Color, AnsiColor, Color, Effects, Style};
 
+use crate::environment;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Theme {
     Dark,
@@ -15,7 +17,7 @@ pub(crate) enum Theme {
 
 /// The names of the themes, and descriptions.
 pub(crate) const NAMES: [(&str, &str); 4] = [
-    ("dark", "for a dark background (default)"),
+    ("dark", "for a dark background"),
     ("light", "for a light background"),
     ("high-contrast", "bright colours, nothing dimmed"),
     ("none", "no colours"),
@@ -88,10 +90,12 @@ impl Theme {
     }
 }
 
-/// Uses the theme named in a file, if there is one.
+/// Uses the theme named in a file; without one, that for the background that the terminal reports.
 pub(crate) fn load(file: &Path) {
     let name = std::fs::read_to_string(file).unwrap_or_default();
-    if let Some(theme) = Theme::named(name.trim()) {
+    let chosen = Theme::named(name.trim());
+    let fitting = || environment::is_light().then_some(Theme::Light);
+    if let Some(theme) = chosen.or_else(fitting) {
         theme.set();
     }
 }

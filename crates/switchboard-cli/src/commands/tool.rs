@@ -14,7 +14,7 @@ use crate::printer::{Column, Table, paint, style};
 use crate::signature::{Parameter, Signature, bare};
 use crate::{lookup, terminal};
 
-pub(super) fn show(catalog: &Catalog, name: &str, context: &Context) -> Outcome {
+pub(crate) fn show(catalog: &Catalog, name: &str, context: &Context) -> Outcome {
     let tool = lookup::tool(catalog, name).map_err(|error| unknown(&error))?;
     let server = catalog.server(tool.reference().server.as_str());
     let server = server.ok_or_else(|| Failure::failed("the server is gone"))?;

@@ -448,7 +448,7 @@ impl Detail {
 }
 
 /// The first non-empty line of a tool's description.
-pub(super) fn first_line(tool: &CatalogTool) -> String {
+pub(crate) fn first_line(tool: &CatalogTool) -> String {
     let description = tool.description().or_else(|| tool.title());
     let description = description.unwrap_or_default();
     let mut lines = description.lines().map(str::trim);

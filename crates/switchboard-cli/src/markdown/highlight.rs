@@ -8,6 +8,7 @@ const COMMENT: Style = Style::new().dimmed();
 const STRING: Style = AnsiColor::Green.on_default();
 const NUMBER: Style = AnsiColor::Cyan.on_default();
 const KEYWORD: Style = AnsiColor::Magenta.on_default();
+const STRING_IN_DIFF: Style = AnsiColor::Yellow.on_default();
 const ADDED: Style = AnsiColor::Green.on_default();
 const REMOVED: Style = AnsiColor::Red.on_default();
 const PLACE: Style = AnsiColor::Cyan.on_default();
@@ -210,6 +211,50 @@ impl Language {
     }
 }
 
+/// Colours for the lines of a diff: by what happens to a line, and by the language of its file.
+pub(crate) struct DiffColors {
+    language: Language,
+    /// For unchanged lines.
+    plain: Style,
+}
+
+impl DiffColors {
+    pub(crate) fn new(plain: Style) -> Self {
+        Self {
+            language: Language::Plain,
+            plain,
+        }
+    }
+
+    /// The next line of the diff, which must be sanitized.
+    pub(crate) fn line(&mut self, line: &str) -> Line {
+        if let Some(path) = line.strip_prefix("+++ ") {
+            let extension = path.rsplit(['/', '.']).next().unwrap_or_default();
+            self.language = match Language::of(extension) {
+                Language::Diff => Language::Plain,
+                language => language,
+            };
+            return vec![(ADDED, line.to_owned())];
+        }
+        let (mark, plain) = match line.chars().next() {
+            Some('+') => ("+", ADDED),
+            Some(' ') => (" ", self.plain),
+            // Of what is removed, that it is matters more than what it says.
+            _ => return Language::Diff.paint(line, self.plain),
+        };
+        let mut row = vec![(plain, mark.to_owned())];
+        let code = self
+            .language
+            .paint(line.get(1..).unwrap_or_default(), plain);
+        // Green means added.
+        row.extend(code.into_iter().map(|(style, text)| match style {
+            STRING if plain != ADDED => (STRING_IN_DIFF, text),
+            style => (style, text),
+        }));
+        row
+    }
+}
+
 fn word_style(word: &str, plain: Style) -> Style {
     if word.starts_with(|first: char| first.is_ascii_digit()) {
         NUMBER
@@ -241,6 +286,40 @@ fn string(text: &str, quote: char) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_diff_has_the_colours_of_its_language() {
+        let plain = Style::new();
+        let mut colors = DiffColors::new(plain);
+        let mut check = |line: &str, expected: &[(Style, &str)]| {
+            let row = colors.line(line);
+            let row: Vec<(Style, &str)> = row
+                .iter()
+                .map(|(style, text)| (*style, text.as_str()))
+                .collect();
+            assert_eq!(row, expected, "{line}");
+        };
+        check(" return 1", &[(plain, " "), (plain, "return 1")]);
+        check("--- src/a.py", &[(REMOVED, "--- src/a.py")]);
+        check("+++ src/a.py", &[(ADDED, "+++ src/a.py")]);
+        check("@@ -1 +1 @@", &[(PLACE, "@@ -1 +1 @@")]);
+        check("-return 1", &[(REMOVED, "-return 1")]);
+        check(
+            "+return 1",
+            &[
+                (ADDED, "+"),
+                (KEYWORD, "return"),
+                (ADDED, " "),
+                (NUMBER, "1"),
+            ],
+        );
+        check(
+            " return x",
+            &[(plain, " "), (KEYWORD, "return"), (plain, " x")],
+        );
+        check(" \"a\"", &[(plain, " "), (STRING_IN_DIFF, "\"a\"")]);
+        check("", &[(plain, "")]);
+    }
 
     #[test]
     fn code_has_colours_and_stays_the_same_text() {

@@ -13,6 +13,7 @@ mod wrap;
 use anstyle::Style;
 use switchboard::internal::catalog::text::neutralise;
 
+pub(crate) use self::highlight::DiffColors;
 use self::highlight::Language;
 use self::render::Renderer;
 use self::wrap::{Margin, wrap};

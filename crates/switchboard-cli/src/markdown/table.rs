@@ -1,13 +1,16 @@
-//! Renders tables: in columns if they fit, else row by row.
+//! Renders tables: in columns, with wrapped cells if need be; row by row if the columns would be too narrow.
 
 use anstyle::Style;
 use pulldown_cmark::Alignment;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::style;
 use super::wrap::{Margin, columns, wrap};
 use crate::live::Line;
 
 const GAP: usize = 2;
+/// Columns are not made narrower than this, nor than their content.
+const NARROWEST: usize = 12;
 
 /// A parsed table.
 #[derive(Debug, Default)]
@@ -30,33 +33,54 @@ impl Table {
         let gaps = GAP * widths.len().saturating_sub(1);
         let needed = widths.iter().sum::<usize>() + gaps + columns(&margin.others);
         if needed <= width {
-            self.in_columns(&widths, margin)
-        } else {
-            self.as_lists(margin, width)
+            return self.in_columns(&widths, margin);
         }
+        let room = width.saturating_sub(gaps + columns(&margin.others));
+        match self.narrowed(widths, room) {
+            Some(widths) => self.in_columns(&widths, margin),
+            None => self.as_lists(margin, width),
+        }
+    }
+
+    /// Takes space from the widest columns until the sum fits. `None` if a column would be too narrow, or narrower than
+    /// one of its words.
+    fn narrowed(&self, mut widths: Vec<usize>, room: usize) -> Option<Vec<usize>> {
+        let mut least: Vec<usize> = widths.iter().map(|width| NARROWEST.min(*width)).collect();
+        for row in &self.rows {
+            for (least, cell) in least.iter_mut().zip(row) {
+                let text: String = cell.iter().map(|(_, text)| text.as_str()).collect();
+                let words = text.split_whitespace().map(str::width);
+                *least = (*least).max(words.max().unwrap_or_default());
+            }
+        }
+        while widths.iter().sum::<usize>() > room {
+            let columns = widths.iter_mut().zip(&least);
+            let flexible = columns.filter(|(width, least)| **width > **least);
+            let (widest, _) = flexible.max_by_key(|(width, _)| **width)?;
+            *widest -= 1;
+        }
+        Some(widths)
     }
 
     fn in_columns(&self, widths: &[usize], margin: &Margin) -> Vec<Line> {
         let mut lines = Vec::new();
         for (index, row) in self.rows.iter().enumerate() {
-            let mut line = before(margin, lines.is_empty());
-            for (column, width) in widths.iter().enumerate() {
-                let empty = Line::new();
-                let cell = row.get(column).unwrap_or(&empty);
-                let space = width.saturating_sub(columns(cell));
-                let left = match self.alignments.get(column) {
-                    Some(Alignment::Right) => space,
-                    Some(Alignment::Center) => space / 2,
-                    _ => 0,
-                };
-                let is_last = column + 1 == widths.len();
-                let right = if is_last { 0 } else { space - left + GAP };
-                line.push((Style::new(), " ".repeat(left)));
-                line.extend(cell.iter().cloned());
-                line.push((Style::new(), " ".repeat(right)));
+            let cells: Vec<Vec<Line>> = row
+                .iter()
+                .zip(widths)
+                .map(|(cell, width)| {
+                    if columns(cell) <= *width {
+                        vec![cell.clone()]
+                    } else {
+                        wrap(cell, &Margin::default(), *width)
+                    }
+                })
+                .collect();
+            let height = cells.iter().map(Vec::len).max().unwrap_or(1);
+            for part in 0..height {
+                let cell = |column: usize| cells.get(column).and_then(|rows| rows.get(part));
+                lines.push(self.row(cell, widths, before(margin, lines.is_empty())));
             }
-            line.retain(|(_, text)| !text.is_empty());
-            lines.push(line);
             if index == 0 {
                 let mut rule = before(margin, false);
                 let dashes = widths.iter().map(|width| "─".repeat((*width).max(1)));
@@ -66,6 +90,32 @@ impl Table {
             }
         }
         lines
+    }
+
+    /// Adds one terminal row of the cells to the margin.
+    fn row<'c>(
+        &self,
+        cell: impl Fn(usize) -> Option<&'c Line>,
+        widths: &[usize],
+        mut line: Line,
+    ) -> Line {
+        let empty = Line::new();
+        for (column, width) in widths.iter().enumerate() {
+            let cell = cell(column).unwrap_or(&empty);
+            let space = width.saturating_sub(columns(cell));
+            let left = match self.alignments.get(column) {
+                Some(Alignment::Right) => space,
+                Some(Alignment::Center) => space / 2,
+                _ => 0,
+            };
+            let is_last = column + 1 == widths.len();
+            let right = if is_last { 0 } else { space - left + GAP };
+            line.push((Style::new(), " ".repeat(left)));
+            line.extend(cell.iter().cloned());
+            line.push((Style::new(), " ".repeat(right)));
+        }
+        line.retain(|(_, text)| !text.is_empty());
+        line
     }
 
     /// Renders each row as a list of `heading: cell` lines.

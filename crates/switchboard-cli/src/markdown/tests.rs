@@ -99,11 +99,25 @@ fn unclosed_markup_is_text() {
 }
 
 #[test]
-fn a_table_that_is_too_wide_is_shown_row_by_row() {
+fn a_table_that_is_too_wide_has_wrapped_cells_or_is_shown_row_by_row() {
     let table =
         "| name | about |\n|---|---|\n| alpha | a long text that does not fit |\n| beta | b |\n";
-    let expected = "name: alpha\nabout: a long text that does\n  not fit\n\nname: beta\nabout: b";
+    let rule = "─".repeat(23);
+    let expected = format!(
+        "name   about\n─────  {rule}\nalpha  a long text that does\n       not fit\nbeta   b"
+    );
     assert_eq!(plain(table, 30), expected);
+    // Columns would be too narrow.
+    let narrow = "| name | about |\n|---|---|\n| alphabetical | a long text |\n";
+    let expected = "name: alphabetical\nabout: a long text";
+    assert_eq!(plain(narrow, 20), expected);
+    // A word is not broken.
+    let table = format!(
+        "| a | b |\n|---|---|\n| {} | {} |\n",
+        "x".repeat(20),
+        "y ".repeat(20)
+    );
+    assert!(plain(&table, 30).starts_with("a: xxx"));
 }
 
 #[test]

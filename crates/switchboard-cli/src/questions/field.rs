@@ -232,6 +232,49 @@ impl Field {
         parts.join(", ")
     }
 
+    /// What a list of the choices does not say itself.
+    pub(super) fn list_hint(&self) -> String {
+        match &self.kind {
+            Kind::Many { least, most, .. } => {
+                let least = (*least > 0).then_some(*least);
+                range("value", least, *most).unwrap_or_default()
+            }
+            Kind::Boolean { .. } | Kind::One { .. } => String::new(),
+            Kind::Text { .. } | Kind::Number { .. } => self.hint(),
+        }
+    }
+
+    /// The possible values with their titles; empty if the value is typed.
+    pub(super) fn options(&self) -> Vec<(String, Value)> {
+        match &self.kind {
+            Kind::Boolean { .. } => vec![
+                ("yes".to_owned(), true.into()),
+                ("no".to_owned(), false.into()),
+            ],
+            _ => self
+                .choices()
+                .iter()
+                .map(|choice| (choice.title.clone(), choice.value.as_str().into()))
+                .collect(),
+        }
+    }
+
+    pub(super) fn takes_several(&self) -> bool {
+        matches!(self.kind, Kind::Many { .. })
+    }
+
+    /// Checks several chosen values. `None` omits the field; the error says what is wrong.
+    pub(super) fn read_several(&self, values: Vec<Value>) -> Result<Option<Value>, String> {
+        if values.is_empty() && !self.required {
+            return Ok(None);
+        }
+        if let Kind::Many { least, most, .. } = &self.kind {
+            let texts = values.iter().filter_map(Value::as_str).map(str::to_owned);
+            many(&texts.collect::<Vec<_>>(), *least, *most)?;
+        }
+        Ok(Some(values.into()))
+    }
+
     /// The value of an empty answer, for display.
     pub(super) fn default(&self) -> Option<String> {
         match &self.kind {

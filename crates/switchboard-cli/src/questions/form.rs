@@ -13,6 +13,7 @@ use super::entry::Entered;
 use super::field::{Field, MAX_LISTED_CHOICES};
 use super::{paragraph, safe};
 use crate::dialog::{Choice, Chosen, Dialog};
+use crate::live::Line;
 use crate::printer::{Printer, paint, style};
 use crate::screen;
 use crate::terminal::fitted;
@@ -127,21 +128,31 @@ async fn answers(server: &str, fields: &[Field], dialog: &mut Dialog<'_>) -> io:
         dialog.say(vec![(style::QUIET, keys.to_owned())]);
     }
     let mut values = Map::new();
+    let mark = dialog.mark();
     loop {
-        let mut typed = Map::new();
+        dialog.rewind(mark);
+        let mut answered = Map::new();
         for field in fields {
-            let before = values.get(&field.name).map(|value| field.shown(value));
-            match one(field, before.as_deref(), dialog).await? {
-                Some(Some(value)) => _ = typed.insert(field.name.clone(), value),
-                Some(None) => {}
-                None => return Ok(Filled::Left),
+            let before = values.get(&field.name);
+            let mark = dialog.mark();
+            let Some(answer) = one(field, before, dialog).await? else {
+                return Ok(Filled::Left);
+            };
+            if dialog.is_panel() {
+                // Of what is answered, one line stays.
+                dialog.rewind(mark);
+                dialog.say(answered_row(field, answer.as_ref()));
+            }
+            if let Some(value) = answer {
+                answered.insert(field.name.clone(), value);
             }
         }
-        values = typed;
-        for field in fields {
-            if let Some(value) = values.get(&field.name) {
-                let line = format!("  {}: {}", field.label, field.shown(value));
-                dialog.say(vec![(style::QUIET, line)]);
+        values = answered;
+        if !dialog.is_panel() {
+            for field in fields {
+                if let Some(value) = values.get(&field.name) {
+                    dialog.say(answered_row(field, Some(value)));
+                }
             }
         }
         match confirmed(server, !fields.is_empty(), dialog).await? {
@@ -151,6 +162,11 @@ async fn answers(server: &str, fields: &[Field], dialog: &mut Dialog<'_>) -> io:
             _ => return Ok(Filled::Left),
         }
     }
+}
+
+fn answered_row(field: &Field, value: Option<&Value>) -> Line {
+    let shown = value.map_or_else(|| "no answer".to_owned(), |value| field.shown(value));
+    vec![(style::QUIET, format!("  {}: {shown}", field.label))]
 }
 
 /// Asks whether to send the form.
@@ -177,21 +193,103 @@ async fn confirmed(server: &str, has_fields: bool, dialog: &mut Dialog<'_>) -> i
 /// was left empty.
 async fn one(
     field: &Field,
-    before: Option<&str>,
+    before: Option<&Value>,
     dialog: &mut Dialog<'_>,
 ) -> io::Result<Option<Option<Value>>> {
     let columns = screen::size().columns;
+    let options = field.options();
+    let is_list = dialog.is_panel() && !options.is_empty();
     let mark = if field.required { "" } else { " (optional)" };
+    let hint = if is_list {
+        field.list_hint()
+    } else {
+        field.hint()
+    };
     dialog.say(vec![
         (Style::new(), "  ".to_owned()),
         (style::NAME, field.label.clone()),
         (Style::new(), format!("{mark}  ")),
-        (style::QUIET, field.hint()),
+        (style::QUIET, hint),
     ]);
     if let Some(about) = &field.about {
         let about = fitted(about, columns.saturating_sub(5)).into_owned();
         dialog.say(vec![(style::QUIET, format!("    {about}"))]);
     }
+    match is_list {
+        true if field.takes_several() => several(field, &options, before, dialog).await,
+        true => chosen(field, options, before, dialog).await,
+        false => typed(field, before, dialog).await,
+    }
+}
+
+/// Lets the user choose one value from a list.
+async fn chosen(
+    field: &Field,
+    mut options: Vec<(String, Value)>,
+    before: Option<&Value>,
+    dialog: &mut Dialog<'_>,
+) -> io::Result<Option<Option<Value>>> {
+    let before = before.cloned().or_else(|| field.read("").ok().flatten());
+    let at = options
+        .iter()
+        .position(|(_, value)| Some(value) == before.as_ref());
+    let mut rows: Vec<Line> = options.iter().map(|(title, _)| option_row(title)).collect();
+    if !field.required {
+        rows.push(vec![(style::QUIET, "no answer".to_owned())]);
+    }
+    let first = if field.required { 0 } else { options.len() };
+    let picked = dialog.pick(&rows, at.unwrap_or(first)).await?;
+    Ok(picked.map(|index| (index < options.len()).then(|| options.swap_remove(index).1)))
+}
+
+/// Lets the user mark values in a list until their number is right.
+async fn several(
+    field: &Field,
+    options: &[(String, Value)],
+    before: Option<&Value>,
+    dialog: &mut Dialog<'_>,
+) -> io::Result<Option<Option<Value>>> {
+    let before = before.cloned().or_else(|| field.read("").ok().flatten());
+    let before = before.as_ref().and_then(Value::as_array);
+    let is_marked = |value: &Value| before.is_some_and(|before| before.contains(value));
+    let mut marks: Vec<bool> = options.iter().map(|(_, value)| is_marked(value)).collect();
+    let rows: Vec<Line> = options.iter().map(|(title, _)| option_row(title)).collect();
+    let mark = dialog.mark();
+    loop {
+        if !dialog.mark_rows(&rows, &mut marks).await? {
+            return Ok(None);
+        }
+        let marked = options
+            .iter()
+            .zip(&marks)
+            .filter(|(_, is_marked)| **is_marked);
+        let values = marked.map(|((_, value), _)| value.clone()).collect();
+        match field.read_several(values) {
+            Ok(value) => return Ok(Some(value)),
+            Err(wrong) => {
+                dialog.rewind(mark);
+                dialog.say(wrong_row(wrong));
+            }
+        }
+    }
+}
+
+fn option_row(title: &str) -> Line {
+    let room = screen::size().columns.saturating_sub(8);
+    vec![(Style::new(), fitted(title, room).into_owned())]
+}
+
+fn wrong_row(wrong: String) -> Line {
+    vec![(style::ERROR, "  ✗ ".to_owned()), (Style::new(), wrong)]
+}
+
+/// Lets the user type a value until it is valid.
+async fn typed(
+    field: &Field,
+    before: Option<&Value>,
+    dialog: &mut Dialog<'_>,
+) -> io::Result<Option<Option<Value>>> {
+    let columns = screen::size().columns;
     for (index, choice) in field.choices().iter().take(MAX_LISTED_CHOICES).enumerate() {
         let title = fitted(&choice.title, columns.saturating_sub(10)).into_owned();
         dialog.say_text(&format!("    {:>2} {title}", index + 1));
@@ -207,17 +305,14 @@ async fn one(
         (Style::new(), format!("  {}", default.unwrap_or_default())),
         (style::HINT, "› ".to_owned()),
     ];
-    let mut text = before.unwrap_or_default().to_owned();
+    let mut text = before.map(|value| field.shown(value)).unwrap_or_default();
     loop {
         let Entered::Line(typed) = dialog.line(&prompt, &text).await? else {
             return Ok(None);
         };
         match field.read(&typed) {
             Ok(value) => return Ok(Some(value)),
-            Err(wrong) => dialog.say(vec![
-                (style::ERROR, "  ✗ ".to_owned()),
-                (Style::new(), wrong),
-            ]),
+            Err(wrong) => dialog.say(wrong_row(wrong)),
         }
         text = typed;
     }

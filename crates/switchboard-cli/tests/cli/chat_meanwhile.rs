@@ -60,15 +60,15 @@ fn sub_agents_are_watched_while_they_work() {
         terminal.until("no view", |screen| !screen.contains("❯ desk"));
         terminal.sees("esc interrupts");
         machine.model.release("gate B");
-        terminal.sees("● mcp__desk__echo  text: from B");
+        terminal.sees("● desk/echo  text: from B");
         machine.model.release("gate A");
         terminal.sees("Both are fine.");
         terminal.sees("Later.");
         terminal.sees_prompt();
         let screen = terminal.screen();
         // Each call is printed below the sub-agent that made it, whichever began first.
-        let b = screen.find("○ Agent  Look at B.\n  ● mcp__desk__echo  text: from B");
-        let a = screen.find("○ Agent  Look at A.\n  ● mcp__desk__echo  text: from A");
+        let b = screen.find("○ Agent  Look at B.\n  ● desk/echo  text: from B");
+        let a = screen.find("○ Agent  Look at A.\n  ● desk/echo  text: from A");
         assert!(a.is_some() && b.is_some() && b < a, "{screen}");
         terminal.press("/agents\r");
         terminal.sees("done        Look at A.");

@@ -228,3 +228,19 @@ fn the_terminal_is_left_as_it_was() {
         assert!(terminal.ends_with_echo(), "{keys:?}");
     }
 }
+
+#[test]
+fn the_theme_follows_the_background_that_the_terminal_reports() {
+    let machine = Machine::new(Vec::new());
+    for (background, current) in [("0;15", "●  light"), ("15;0", "●  dark"), ("x", "●  dark")]
+    {
+        let environment = [("COLORFGBG", background)];
+        let mut terminal = Terminal::start(&machine, &["chat"], 80, &environment);
+        terminal.sees_prompt();
+        terminal.press("/theme\r");
+        terminal.sees(current);
+        terminal.sees_prompt();
+        terminal.press("/exit\r");
+        assert_eq!(terminal.end().0, Some(0));
+    }
+}

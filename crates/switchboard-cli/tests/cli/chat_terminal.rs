@@ -45,11 +45,13 @@ fn a_conversation_with_a_call_an_approval_a_form_and_an_interrupt() {
     terminal.press("\u{15}Adaa\u{7f}\r");
     terminal.sees("a whole number");
     terminal.press("\r");
-    terminal.sees("[green] ›");
+    terminal.sees("❯ green");
     terminal.press("red\r");
-    terminal.sees("[n] ›");
+    terminal.sees("❯ no");
     terminal.press("y\r");
     terminal.sees("❯ y  send it to desk");
+    // One line is left of each answer.
+    terminal.sees("Your name: Ada\n  age: no answer\n  colour: red\n  Wrap it: yes\n");
     terminal.press("y");
     terminal.sees("The parcel is on its way.");
     terminal.sees_prompt();
@@ -88,8 +90,10 @@ fn a_finished_form_is_sent_by_enter_and_choices_show_titles() {
     terminal.press("choose\r");
     terminal.sees(ASKED);
     terminal.press("y");
-    terminal.sees("[Small] ›");
-    terminal.press("large\r");
+    terminal.sees("❯ Small\n  Large\n  no answer\n");
+    terminal.press("\u{1b}[B");
+    terminal.sees("❯ Large");
+    terminal.press("\r");
     terminal.sees("size: Large");
     terminal.sees("❯ y  send it to desk");
     // An unknown key changes nothing, and the selection can be moved there and back.

@@ -1,5 +1,8 @@
 //! Approvals, results and views of a chat, at several widths.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use serde_json::json;
 use switchboard_test::model::Turn;
 
@@ -254,12 +257,26 @@ fn a_long_call_is_approved_only_after_it_was_shown() {
     terminal.sees("v  show all of it");
     assert!(!terminal.screen().contains("echo step 50"));
     terminal.press("y");
-    terminal.sees("part of the call is not shown: press v to see it first");
+    terminal.sees("part of the call is not shown: press v and scroll to its end first");
+    // Its beginning alone does not count.
     terminal.press("v");
-    terminal.sees("echo step 79");
-    terminal.until("no more to show", |screen| {
-        !screen.contains("show all of it")
+    terminal.sees("call Bash  1–");
+    terminal.press("q");
+    terminal.sees(ASKED);
+    terminal.press("y");
+    terminal.until("a second warning", |screen| {
+        screen.matches("scroll to its end first").count() == 2
     });
+    terminal.press("v");
+    terminal.sees("call Bash  1–");
+    terminal.press("G");
+    terminal.sees("echo step 79");
+    terminal.press("q");
+    terminal.sees(ASKED);
+    // The pager leaves nothing behind, and the call can be looked at again.
+    let screen = terminal.screen();
+    assert!(!screen.contains("echo step 50"), "{screen}");
+    terminal.sees("v  show all of it");
     terminal.press("y");
     terminal.sees("Fine.");
     terminal.sees_prompt();
@@ -287,7 +304,7 @@ fn results_are_folded_and_shown_in_full() {
     terminal.sees_prompt();
     let screen = terminal.screen();
     for expected in [
-        "● mcp__shop__data",
+        "● shop/data",
         "  z: 1\n  a: 18446744073709551616\n",
         "  [image/png, 5 B]\n  two of them\n",
         "/show 3",
@@ -372,7 +389,21 @@ fn the_view_of_servers_leads_to_their_tools_and_states() {
         terminal.press("\r");
         terminal.sees("❯ t  tools");
         terminal.press("\r");
-        terminal.sees("mcp__desk__visit");
+        terminal.sees("tools of desk");
+        let screen = steady(&machine, &terminal.screen());
+        let (_, view) = screen.rsplit_once("› /mcp\n").unwrap();
+        insta::assert_snapshot!(format!("tools_{columns}"), view);
+        // Back to the server, to its log and back.
+        terminal.press("\u{1b}");
+        terminal.sees("❯ t  tools");
+        terminal.press("l");
+        terminal.sees("log of desk  1–");
+        terminal.press("q");
+        terminal.sees("❯ t  tools");
+        terminal.press("\r");
+        terminal.sees("❯ ask");
+        terminal.press("visit\r");
+        terminal.sees("switchboard call desk/visit");
         terminal.sees_prompt();
         terminal.press("/exit\r");
         assert_eq!(terminal.end().0, Some(0));
@@ -505,4 +536,40 @@ fn the_first_screen_and_the_menu_fit() {
         terminal.press("\u{4}");
         assert_eq!(terminal.end().0, Some(0));
     }
+}
+
+#[test]
+fn the_time_of_a_call_stops_while_it_waits_for_an_answer() {
+    let machine = Machine::new(vec![
+        call("call_1", "Bash", json!({"command": "pwd"})),
+        Turn::text("Fine."),
+    ]);
+    let mut terminal = Terminal::start(&machine, &["chat"], 80, &[]);
+    terminal.sees_prompt();
+    terminal.press("go\r");
+    terminal.sees(ASKED);
+    let spins = RefCell::new(Vec::new());
+    let times = RefCell::new(BTreeSet::new());
+    // The spinner turns ten times a second.
+    terminal.until("two turns of the spinner", |screen| {
+        let Some(line) = screen.lines().find(|line| line.contains(" Bash  pwd  ")) else {
+            return false;
+        };
+        let (spin, time) = line.split_once(" Bash  pwd  ").unwrap();
+        let mut spins = spins.borrow_mut();
+        // What was drawn just before the question may still be there.
+        if spins.len() > 3 {
+            times.borrow_mut().insert(time.to_owned());
+        }
+        if spins.last().is_none_or(|last| last != spin) {
+            spins.push(spin.to_owned());
+        }
+        spins.len() > 20
+    });
+    assert_eq!(times.borrow().len(), 1, "{times:?}");
+    terminal.press("n");
+    terminal.sees("Fine.");
+    terminal.sees_prompt();
+    terminal.press("/exit\r");
+    assert_eq!(terminal.end().0, Some(0));
 }

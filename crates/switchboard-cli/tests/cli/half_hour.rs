@@ -86,6 +86,14 @@ fn a_first_half_hour_has_no_dead_end() {
         json!({"mcpServers": {"desk": entry}}).to_string(),
     );
 
+    // The program is installed: it says what it is, and how its completion is loaded.
+    user.runs("version", &["switchboard "]);
+    user.runs("help", &["Usage:", "mcp", "chat"]);
+    user.runs(
+        "completions bash",
+        &["source <(switchboard completions bash)"],
+    );
+
     // What another program has configured is found, named, and imported.
     user.runs("status", &["can be imported", "switchboard mcp import"]);
     user.runs("mcp import", &["desk"]);
@@ -123,7 +131,7 @@ fn a_first_half_hour_has_no_dead_end() {
     terminal.sees("call choose of server desk?");
     terminal.sees(ASKED);
     terminal.press("s");
-    terminal.sees("[Small] ›");
+    terminal.sees("❯ Small");
     terminal.press("large\r");
     terminal.sees("❯ y  send it to desk");
     terminal.press("\r");

@@ -10,9 +10,11 @@ use switchboard_config::text::visible;
 
 use crate::consent;
 use crate::live::Line;
+use crate::markdown::DiffColors;
 use crate::printer::style;
 use crate::questions::safe;
 use crate::servers::doctor_hint;
+use crate::startup::counted;
 use crate::state;
 
 /// The most informative arguments, shown without their names.
@@ -39,6 +41,14 @@ pub(super) fn summary(arguments: Option<&RawValue>) -> String {
     match key_argument.and_then(|line| line.split_once(": ")) {
         Some((_, value)) => value.to_owned(),
         None => lines.join(", "),
+    }
+}
+
+/// A tool as `switchboard call` takes it: `server/tool`, or the name of a built-in tool.
+pub(super) fn name(server: Option<&str>, tool: &str) -> String {
+    match server {
+        Some(server) => safe(&format!("{server}/{tool}")),
+        None => safe(tool),
     }
 }
 
@@ -73,24 +83,19 @@ pub(super) fn trouble(content: &[Content]) -> String {
 }
 
 /// The first lines of the text that a call displays in place of its result, usually a diff: added and removed
-/// lines are highlighted.
-pub(super) fn display(text: &str, most: usize) -> Vec<Line> {
+/// lines are highlighted. `number` is that of the result, which has all of it.
+pub(super) fn display(text: &str, most: usize, number: Option<usize>) -> Vec<Line> {
     let count = text.lines().count();
+    let mut colors = DiffColors::new(style::QUIET);
     let mut lines: Vec<Line> = text
         .lines()
         .take(most)
-        .map(|line| {
-            let style = match line.chars().next() {
-                Some('+') => style::GOOD,
-                Some('-') => style::REMOVED,
-                Some('@') => style::HINT,
-                _ => style::QUIET,
-            };
-            vec![(style, safe(&line.replace('\t', "    ")))]
-        })
+        .map(|line| colors.line(&safe(&line.replace('\t', "    "))))
         .collect();
     if count > most {
-        let more = format!("… {} more lines", count - most);
+        let keys = number.map(|number| format!(": ctrl-O or /show {number}"));
+        let more = counted(count - most, "more line");
+        let more = format!("… {more}{}", keys.unwrap_or_default());
         lines.push(vec![(style::QUIET, more)]);
     }
     lines
@@ -135,6 +140,21 @@ mod tests {
         check(json!({"path": "a\u{1b}[2J"}), "a\\u{1b}[2J");
         check(json!({"api_token": "abc"}), "api_token: ********");
         assert_eq!(summary(None), "");
+    }
+
+    #[test]
+    fn a_tool_is_named_with_its_server() {
+        assert_eq!(name(Some("time"), "now"), "time/now");
+        assert_eq!(name(None, "Bash"), "Bash");
+        assert_eq!(name(Some("a\u{1b}"), "b"), "a\\u{1b}/b");
+    }
+
+    #[test]
+    fn a_long_display_says_how_to_see_the_rest() {
+        let rows = display(&"+line\n".repeat(5), 3, Some(7));
+        let last = rows.last().map(|row| row[0].1.as_str());
+        assert_eq!(last, Some("… 2 more lines: ctrl-O or /show 7"));
+        assert_eq!(rows.len(), 4);
     }
 
     #[test]

@@ -1,21 +1,24 @@
 //! `/diff` and `/undo`: the files that the agent's own tools have changed.
 
+use anstyle::Style;
 use switchboard_agent::{FileChange, Session as Conversation, UndoError};
 use switchboard_config::text::visible;
 
+use super::call_line;
 use crate::error::Failure;
+use crate::live::Line;
 use crate::printer::{paint, style};
-use crate::questions::safe;
 
 /// What the list does not cover.
 const UNTRACKED: &str = "changes by Bash commands and by servers are not tracked";
 
 /// All changes with their diffs, oldest first.
-pub(super) fn differences(changes: &[FileChange]) -> Vec<String> {
+pub(super) fn differences(changes: &[FileChange]) -> Vec<Line> {
+    let quiet = |text: &str| vec![(style::QUIET, text.to_owned())];
     if changes.is_empty() {
-        let remarks = ["no file changed by Write or Edit", UNTRACKED];
-        let remarks = remarks.map(|remark| paint(style::QUIET, remark));
-        return remarks.to_vec();
+        return ["no file changed by Write or Edit", UNTRACKED]
+            .map(quiet)
+            .to_vec();
     }
     let mut lines = Vec::new();
     for change in changes {
@@ -24,34 +27,25 @@ pub(super) fn differences(changes: &[FileChange]) -> Vec<String> {
             (false, true) => "new file",
             (false, false) => "changed",
         };
-        let name = paint(style::NAME, visible(&change.name));
-        lines.push(format!(
-            "{} {name}  {what}",
-            paint(style::HINT, format!("#{}", change.number))
-        ));
+        lines.push(vec![
+            (style::HINT, format!("#{} ", change.number)),
+            (style::NAME, visible(&change.name).into_owned()),
+            (Style::new(), format!("  {what}")),
+        ]);
         if change.is_undone {
             continue;
         }
         match &change.difference {
-            Some(difference) => lines.extend(difference.lines().skip(2).map(colored)),
-            None => lines.push(paint(style::QUIET, "  not text, or too large to show")),
+            Some(difference) => {
+                let rows = call_line::display(difference, usize::MAX, None);
+                lines.extend(rows.into_iter().skip(2));
+            }
+            None => lines.push(quiet("  not text, or too large to show")),
         }
     }
     let undo = "/undo takes the last one back, /undo N another";
-    for remark in [undo, UNTRACKED] {
-        lines.push(paint(style::QUIET, remark));
-    }
+    lines.extend([undo, UNTRACKED].map(quiet));
     lines
-}
-
-fn colored(line: &str) -> String {
-    let style = match line.chars().next() {
-        Some('+') => style::GOOD,
-        Some('-') => style::REMOVED,
-        Some('@') => style::HINT,
-        _ => style::QUIET,
-    };
-    paint(style, safe(&line.replace('\t', "    ")))
 }
 
 /// Undoes the change with the typed number, or the last one.

@@ -270,9 +270,12 @@ impl Chat<'_> {
     }
 
     async fn talk(&mut self) -> Outcome {
+        let is_missing = agent::is_missing(self.provider.model());
+        let is_screen = matches!(self.front, Front::Screen { .. });
+        let mut search = setup::Search::new(is_missing && is_screen, self.session);
         loop {
             self.print_notices();
-            let line = match self.read_line().await? {
+            let line = match self.next_line(&mut search).await? {
                 Read::Line(line) => line,
                 Read::Expand => {
                     look::show("", &self.results, self.session).await?;
@@ -309,6 +312,22 @@ impl Chat<'_> {
     fn set_working(&self, is_working: bool) {
         if let Front::Screen { ui, .. } = &self.front {
             ui.set_working(is_working);
+        }
+    }
+
+    /// Reads a line. A model that was slow to answer joins meanwhile.
+    async fn next_line(&mut self, search: &mut setup::Search<'_>) -> Result<Read, Failure> {
+        loop {
+            if !agent::is_missing(self.provider.model()) {
+                search.stop();
+            }
+            let provider = tokio::select! {
+                biased;
+                read = self.read_line() => return read,
+                provider = search.found() => provider,
+            };
+            self.join_model(provider).await?;
+            self.update_status().await;
         }
     }
 
@@ -724,6 +743,11 @@ impl Chat<'_> {
         let newest = self.current.newest();
         let configured = newest.as_deref().unwrap_or(self.session.servers);
         let provider = setup::later(configured, self.session).await?;
+        self.join_model(provider).await
+    }
+
+    /// Continues with a model that was found on this machine.
+    async fn join_model(&mut self, provider: Arc<dyn Provider>) -> Result<(), Failure> {
         let found = format!("found {}", status_command::model_text(provider.model()));
         let printer = &self.session.context.printer;
         printer.note(paint(style::QUIET, found));

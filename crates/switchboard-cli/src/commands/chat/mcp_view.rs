@@ -1,12 +1,17 @@
-//! `/mcp` as a view: choose a server, then what to do with it.
+//! `/mcp` as a view: choose a server, then look at its tools and its log, or choose what to do with it.
+
+use std::io;
 
 use anstyle::Style;
-use switchboard::ServerName;
+use switchboard::catalog::{CatalogServer, CatalogTool};
 use switchboard::status::{ServerState, ServerStatus};
+use switchboard::{ServerName, ToolRef};
 use switchboard_config::text::visible;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::mcp_command;
+use crate::commands::tool;
+use crate::commands::tools::first_line;
 use crate::current::Current;
 use crate::dialog::{Choice, Chosen, Dialog};
 use crate::error::Failure;
@@ -19,26 +24,34 @@ use crate::startup::counted;
 use crate::state::Shown;
 use crate::terminal::fitted;
 
+/// What the user has chosen to do.
+enum Action {
+    /// A command of `/mcp` and its server.
+    Command(&'static str, String),
+    /// Describe a tool.
+    Describe(ToolRef),
+}
+
 /// Shows the servers until the user leaves or has chosen something to do.
 pub(super) async fn run(current: &Current, session: &CommandHost<'_>) -> Result<(), Failure> {
-    let Some((name, action)) = chosen(session)
+    let chosen = chosen(session)
         .await
-        .map_err(|error| Failure::failed("cannot show the servers").because(error))?
-    else {
-        return Ok(());
-    };
-    match action {
-        't' => mcp_command::run(&format!("tools {name}"), current, session).await,
-        'l' => logs(&name, session).await,
-        'r' => mcp_command::run(&format!("reconnect {name}"), current, session).await,
-        'i' => mcp_command::run(&format!("login {name}"), current, session).await,
-        'e' => mcp_command::run(&format!("enable {name}"), current, session).await,
-        _ => mcp_command::run(&format!("disable {name}"), current, session).await,
+        .map_err(|error| Failure::failed("cannot show the servers").because(error))?;
+    match chosen {
+        None => Ok(()),
+        Some(Action::Command(command, name)) => {
+            mcp_command::run(&format!("{command} {name}"), current, session).await
+        }
+        Some(Action::Describe(tool)) => {
+            let catalog = session.host.catalog();
+            tool::show(&catalog, &tool.to_string(), session.context)?;
+            Ok(())
+        }
     }
 }
 
-/// The server and the key of the action that the user chose; `None` if the user left.
-async fn chosen(session: &CommandHost<'_>) -> std::io::Result<Option<(String, char)>> {
+/// Lets the user look through servers, tools and logs. `None` if the user left without choosing something to do.
+async fn chosen(session: &CommandHost<'_>) -> io::Result<Option<Action>> {
     let printer = &session.context.printer;
     let mut dialog = Dialog::open_wanted("servers", printer).await?;
     let mut at = 0;
@@ -56,16 +69,105 @@ async fn chosen(session: &CommandHost<'_>) -> std::io::Result<Option<(String, ch
             return Ok(None);
         };
         at = index;
-        let Some(status) = statuses.get(index) else {
-            continue;
-        };
-        dialog.clear();
-        about(status, &mut dialog);
-        // Anything else goes back to the list.
-        if let Chosen::Key(key) = dialog.choose(&actions(status), Some(0)).await? {
-            return Ok(Some((status.name.as_str().to_owned(), key)));
+        if let Some(status) = statuses.get(index)
+            && let Some(action) = one(&status.name, &mut dialog, session).await?
+        {
+            return Ok(Some(action));
         }
     }
+}
+
+/// Shows one server. `None` goes back to the list.
+async fn one(
+    name: &ServerName,
+    dialog: &mut Dialog<'_>,
+    session: &CommandHost<'_>,
+) -> io::Result<Option<Action>> {
+    let command = |command| Some(Action::Command(command, name.as_str().to_owned()));
+    loop {
+        let Some(status) = session.host.status(name) else {
+            return Ok(None);
+        };
+        dialog.clear();
+        about(&status, dialog);
+        let Chosen::Key(key) = dialog.choose(&actions(&status), Some(0)).await? else {
+            return Ok(None);
+        };
+        return Ok(match key {
+            't' => match picked_tool(name, dialog, session).await? {
+                Some(tool) => Some(Action::Describe(tool)),
+                None => continue,
+            },
+            'l' => {
+                show_log(name, dialog, session).await?;
+                continue;
+            }
+            'r' => command("reconnect"),
+            'i' => command("login"),
+            'e' => command("enable"),
+            _ => command("disable"),
+        });
+    }
+}
+
+/// Lets the user pick a tool of a server. `None` goes back to the server.
+async fn picked_tool(
+    name: &ServerName,
+    dialog: &mut Dialog<'_>,
+    session: &CommandHost<'_>,
+) -> io::Result<Option<ToolRef>> {
+    let catalog = session.host.catalog();
+    let tools: Vec<&CatalogTool> = catalog
+        .server(name.as_str())
+        .into_iter()
+        .flat_map(CatalogServer::tools)
+        .collect();
+    let own = |tool: &CatalogTool| visible(tool.reference().tool.as_str()).into_owned();
+    let widest = tools.iter().map(|tool| own(tool).width()).max();
+    let widest = widest.unwrap_or_default().min(40);
+    let columns = screen::size().columns;
+    let row = |tool: &&CatalogTool| {
+        let own = fitted(&own(tool), widest).into_owned();
+        let gap = widest.saturating_sub(own.width()) + 2;
+        let tokens = format!("{:gap$}{:>6}  ", "", tool.tokens().0);
+        let room = columns.saturating_sub(3 + own.width() + tokens.width());
+        let about = fitted(&first_line(tool), room.max(1)).into_owned();
+        vec![
+            (style::NAME, own),
+            (Style::new(), tokens),
+            (style::QUIET, about),
+        ]
+    };
+    let rows: Vec<Line> = tools.iter().map(row).collect();
+    dialog.clear();
+    let title = format!(
+        "tools of {}, with their cost in tokens",
+        visible(name.as_str())
+    );
+    dialog.say(vec![(style::NAME, title)]);
+    let index = dialog.pick(&rows, 0).await?;
+    let tool = index.and_then(|index| tools.get(index));
+    Ok(tool.map(|tool| tool.reference().clone()))
+}
+
+/// Shows the log of a server until the user leaves it.
+async fn show_log(
+    name: &ServerName,
+    dialog: &mut Dialog<'_>,
+    session: &CommandHost<'_>,
+) -> io::Result<()> {
+    let line = |line: &switchboard::LogLine| {
+        let text = visible(&line.text.replace('\t', "    ")).into_owned();
+        vec![(Style::new(), text)]
+    };
+    let mut lines: Vec<Line> = session.host.logs(name).iter().map(line).collect();
+    if lines.is_empty() {
+        let note = format!("{} has written nothing", visible(name.as_str()));
+        lines.push(vec![(style::QUIET, note)]);
+    }
+    let title = format!("log of {}", visible(name.as_str()));
+    pager::scroll(dialog, &title, &lines, &session.context.printer).await?;
+    Ok(())
 }
 
 fn rows(statuses: &[ServerStatus], columns: usize) -> Vec<Line> {
@@ -129,22 +231,4 @@ fn actions(status: &ServerStatus) -> Vec<Choice> {
         actions.push(Choice::new('d', "disable"));
     }
     actions
-}
-
-async fn logs(name: &str, session: &CommandHost<'_>) -> Result<(), Failure> {
-    let printer = &session.context.printer;
-    let lines = session.host.logs(&ServerName::from(name));
-    let line = |line: &switchboard::LogLine| {
-        let text = visible(&line.text.replace('\t', "    ")).into_owned();
-        vec![(Style::new(), text)]
-    };
-    let lines: Vec<Line> = lines.iter().map(line).collect();
-    if lines.is_empty() {
-        printer.note(format!("{} has written nothing", visible(name)));
-        return Ok(());
-    }
-    let title = format!("log of {}", visible(name));
-    pager::show(&title, &lines, printer)
-        .await
-        .map_err(|error| Failure::failed("cannot show the log").because(error))
 }

@@ -122,7 +122,7 @@ impl Returned<'_> {
     /// The lines of the result and its size.
     fn lines(&self) -> (Vec<Line>, usize) {
         if let Some(display) = self.display {
-            return (call_line::display(display, usize::MAX), display.len());
+            return (call_line::display(display, usize::MAX, None), display.len());
         }
         if let Some(tree) = self.structured() {
             return tree;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::LocalBoxFuture;
 use switchboard_agent::provider::Provider;
 use tokio::time::timeout;
 
@@ -25,8 +27,38 @@ pub(super) async fn first(
     }
     match timeout(QUICK, settings.provider()).await {
         Ok(Ok(provider)) => Ok(provider),
-        // A slow server is asked again, with more patience, before the first message.
+        // A slow server is asked again, with more patience, while the user types.
         Ok(Err(_)) | Err(_) => Ok(agent::no_model()),
+    }
+}
+
+/// A search of this machine, with more patience than [`first`].
+pub(super) struct Search<'s>(Option<LocalBoxFuture<'s, Option<Arc<dyn Provider>>>>);
+
+impl<'s> Search<'s> {
+    /// Searches if a model is needed.
+    pub(super) fn new(is_needed: bool, session: &'s CommandHost<'_>) -> Self {
+        let search = async move {
+            let settings = agent::settings(None, session.servers, session.context);
+            settings.provider().await.ok()
+        };
+        Self(is_needed.then(|| search.boxed_local()))
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.0 = None;
+    }
+
+    /// Waits for the model; never ends without one.
+    pub(super) async fn found(&mut self) -> Arc<dyn Provider> {
+        if let Some(search) = &mut self.0 {
+            let found = search.await;
+            self.0 = None;
+            if let Some(provider) = found {
+                return provider;
+            }
+        }
+        std::future::pending().await
     }
 }
 

@@ -7,6 +7,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::live::Line;
 use crate::printer::style;
+use crate::startup::counted;
 use crate::terminal::fitted;
 
 /// Servers named while they connect, or after they failed.
@@ -31,11 +32,12 @@ pub(super) fn line(
     hint: Option<&str>,
     columns: usize,
 ) -> Line {
-    let mut parts: Vec<(Style, String)> = Vec::new();
+    // Each part in its possible forms, the longest first.
+    let mut parts: Vec<(Style, Vec<String>)> = Vec::new();
     if let Some(hint) = hint {
-        parts.push((style::HINT, hint.to_owned()));
+        parts.push((style::HINT, vec![hint.to_owned()]));
     }
-    parts.push((style::QUIET, visible(&status.model).into_owned()));
+    parts.push((style::QUIET, vec![visible(&status.model).into_owned()]));
     if let Some(used) = status.used {
         let percent = used.saturating_mul(100) / status.window.max(1);
         let style = if percent >= 80 {
@@ -44,23 +46,29 @@ pub(super) fn line(
             style::QUIET
         };
         let window = short(status.window);
-        parts.push((style, format!("{percent} % of {window} tokens")));
+        let forms = [
+            format!("{percent} % of {window} tokens"),
+            format!("{percent} % used"),
+        ];
+        parts.push((style, forms.to_vec()));
     }
     parts.push(of_servers(servers));
     if let Some(cost) = &status.cost {
-        parts.push((style::QUIET, cost.clone()));
+        parts.push((style::QUIET, vec![cost.clone()]));
     }
     let room = columns.saturating_sub(3);
     let mut used = 0;
     let mut line: Line = vec![(Style::new(), "  ".to_owned())];
-    for (index, (style, text)) in parts.into_iter().enumerate() {
+    for (index, (style, forms)) in parts.into_iter().enumerate() {
         let gap = if index > 0 { " · " } else { "" };
         let left = room.saturating_sub(used + gap.width());
-        let is_needed = index == 0;
-        if text.width() > left && !is_needed && left < 12 {
-            break;
-        }
-        let text = fitted(&text, left).into_owned();
+        let fitting = forms.iter().find(|form| form.width() <= left);
+        let text = match (fitting, forms.first()) {
+            (Some(text), _) => text.clone(),
+            // Only the first part is cut; others are left out whole.
+            (None, Some(text)) if index == 0 => fitted(text, left).into_owned(),
+            (None, _) => continue,
+        };
         used += gap.width() + text.width();
         line.push((style::QUIET, gap.to_owned()));
         line.push((style, text));
@@ -68,11 +76,12 @@ pub(super) fn line(
     line
 }
 
-fn of_servers(servers: &[ServerStatus]) -> (Style, String) {
+/// The servers that are ready, and those that need something or are on their way: by name, by number, or not at all.
+fn of_servers(servers: &[ServerStatus]) -> (Style, Vec<String>) {
     let is_meant = |status: &&ServerStatus| !status.state.is_withheld();
     let meant: Vec<&ServerStatus> = servers.iter().filter(is_meant).collect();
     if meant.is_empty() {
-        return (style::QUIET, "no servers".to_owned());
+        return (style::QUIET, vec!["no servers".to_owned()]);
     }
     let named = |is_it: &dyn Fn(&ServerState) -> bool| {
         let names: Vec<String> = meant
@@ -85,23 +94,37 @@ fn of_servers(servers: &[ServerStatus]) -> (Style, String) {
         if more > 0 {
             shown = format!("{shown} and {more} more");
         }
-        (!shown.is_empty()).then_some(shown)
+        (!shown.is_empty()).then_some((shown, names.len()))
     };
     let ready = meant
         .iter()
         .filter(|status| status.state.is_connected() || is_resting(&status.state))
         .count();
     let count = format!("{ready}/{} servers", meant.len());
-    if let Some(names) = named(&|state| matches!(state, ServerState::NeedsAuth { .. })) {
-        return (style::WARNING, format!("{count}, log in to {names}: /mcp"));
+    let forms = |long: String, short: String| {
+        vec![
+            format!("{count}, {long}"),
+            format!("{count}, {short}"),
+            count.clone(),
+        ]
+    };
+    if let Some((names, number)) = named(&|state| matches!(state, ServerState::NeedsAuth { .. })) {
+        let long = format!("log in to {names}: /mcp");
+        let short = format!("{} to do: /mcp", counted(number, "login"));
+        return (style::WARNING, forms(long, short));
     }
-    if let Some(names) = named(&|state| matches!(state, ServerState::Failed { .. })) {
-        return (style::WARNING, format!("{count}, {names} failed: /mcp"));
+    if let Some((names, number)) = named(&|state| matches!(state, ServerState::Failed { .. })) {
+        let long = format!("{names} failed: /mcp");
+        return (
+            style::WARNING,
+            forms(long, format!("{number} failed: /mcp")),
+        );
     }
-    if let Some(names) = named(&|state| matches!(state, ServerState::Pending { .. })) {
-        return (style::QUIET, format!("{count}, connecting {names}"));
+    if let Some((names, number)) = named(&|state| matches!(state, ServerState::Pending { .. })) {
+        let long = format!("connecting {names}");
+        return (style::QUIET, forms(long, format!("{number} connecting")));
     }
-    (style::QUIET, count)
+    (style::QUIET, vec![count])
 }
 
 /// Whether a server is available, though not connected.
@@ -147,6 +170,7 @@ mod tests {
             "  esc interrupts · claude-large · 21 % of 200k tokens · no servers · $0.12"
         );
         assert_eq!(text(40, None), "  claude-large · 21 % of 200k tokens");
+        assert_eq!(text(36, None), "  claude-large · 21 % used · $0.12");
         assert_eq!(text(16, None), "  claude-large");
     }
 }

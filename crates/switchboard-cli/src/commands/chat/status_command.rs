@@ -127,12 +127,12 @@ pub(super) fn window(window: &WindowUse, columns: usize) -> Vec<String> {
     if window.window > 0 {
         lines.push(bar(&parts, size, columns.saturating_sub(2).min(MAX_BAR)));
     }
-    let name_width = columns.saturating_sub(24).clamp(12, 40);
+    let name_width = columns.saturating_sub(24).clamp(11, 40);
     let line = |mark: String, name: &str, tokens: u64| {
         let name = fitted(name, name_width);
         let share = match window.window {
             0 => String::new(),
-            _ => format!("{:>4} %", percent(tokens, size)),
+            _ => format!("{:>7}", share(tokens, size)),
         };
         format!("{mark} {name:<name_width$} {tokens:>9}{share}")
     };
@@ -173,6 +173,17 @@ fn bar(parts: &[(String, u64, Style)], size: u64, width: usize) -> String {
     }
     text.push_str(&paint(style::QUIET, "░".repeat(left)));
     text
+}
+
+/// A share in percent, with a decimal if it is small.
+fn share(part: u64, whole: u64) -> String {
+    let tenths = u128::from(part) * 1000 / u128::from(whole.max(1));
+    match tenths {
+        0 if part > 0 => "<0.1 %".to_owned(),
+        0 => "0 %".to_owned(),
+        1..100 => format!("{}.{} %", tenths / 10, tenths % 10),
+        _ => format!("{} %", tenths / 10),
+    }
 }
 
 fn percent(part: u64, whole: u64) -> u64 {
@@ -248,6 +259,20 @@ mod tests {
             prompts: 10,
             answers: 200,
             results: 1_000,
+        }
+    }
+
+    #[test]
+    fn small_shares_have_a_decimal() {
+        for (part, expected) in [
+            (0, "0 %"),
+            (1, "<0.1 %"),
+            (999, "0.9 %"),
+            (9_990, "9.9 %"),
+            (10_000, "10 %"),
+            (100_000, "100 %"),
+        ] {
+            assert_eq!(share(part, 100_000), expected);
         }
     }
 

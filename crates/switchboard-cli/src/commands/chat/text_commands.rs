@@ -12,7 +12,7 @@ use crate::commands::{call, config};
 use crate::current::Current;
 use crate::error::Failure;
 use crate::session::CommandHost;
-use crate::terminal;
+use crate::{pager, terminal};
 
 /// Assumed width of a terminal that does not report one.
 const COLUMNS: usize = 80;
@@ -64,9 +64,14 @@ pub(super) async fn run(
             }
             agents => status_command::agents(agents, columns),
         },
-        Command::Config => vec![config::show::to_text(&configured.config, context)],
+        Command::Config => vec![config::show::changed_text(&configured.config, context)],
         Command::Permissions => permissions_command::run(typed, configured, session)?,
-        Command::Diff => changes_command::differences(&conversation.changes()),
+        Command::Diff => {
+            let lines = changes_command::differences(&conversation.changes());
+            let shown = pager::show("changes of this session", &lines, &context.printer).await;
+            return shown
+                .map_err(|error| Failure::failed("cannot show the changes").because(error));
+        }
         Command::Undo => vec![changes_command::undo(typed, conversation).await?],
         Command::Export => vec![export::run(typed, conversation, model, context).await?],
         _ => return Ok(()),

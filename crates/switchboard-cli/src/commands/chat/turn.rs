@@ -14,7 +14,9 @@ use switchboard_agent::message::{Content, Image};
 use switchboard_agent::{EndReason, Reply, SessionEvent};
 use tokio::time::Instant;
 
-use super::call_line::{MAX_DISPLAY_LINES, display, elapsed, missing_server, summary, trouble};
+use super::call_line::{
+    self, MAX_DISPLAY_LINES, display, elapsed, missing_server, summary, trouble,
+};
 use super::results::{Results, Returned};
 use crate::commands::call::result::BASE64;
 use crate::context::Context;
@@ -268,7 +270,8 @@ impl<'p> Turn<'p> {
             }
             SessionEvent::CallBegins {
                 id,
-                name,
+                server,
+                tool,
                 arguments,
                 parent,
                 ..
@@ -279,7 +282,7 @@ impl<'p> Turn<'p> {
                 let running = Running {
                     id,
                     parent,
-                    name: safe(&name),
+                    name: call_line::name(server.as_deref(), &tool),
                     summary: summary(arguments.as_deref()),
                     started: Instant::now(),
                     prompt_time: live::prompt_time(),
@@ -454,7 +457,7 @@ impl<'p> Turn<'p> {
         let mut results = self.results.map(RefCell::borrow_mut);
         let result = results.as_mut().map(|results| results.add(title, returned));
         let mut rows = match (returned.display, result) {
-            (Some(text), _) => display(text, MAX_DISPLAY_LINES),
+            (Some(text), result) => display(text, MAX_DISPLAY_LINES, result.map(|it| it.number)),
             // The first line of an error is there already, and results of sub-agents are theirs.
             (None, Some(result)) if !is_error && call.depth == 0 => result.folded(room),
             (None, _) => Vec::new(),

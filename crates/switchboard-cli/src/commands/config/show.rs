@@ -30,8 +30,25 @@ pub(crate) fn run(context: &Context) -> Outcome {
     Ok(Exit::Done)
 }
 
+/// Which settings are listed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Listed {
+    All,
+    /// Those that do not have their default.
+    Changed,
+}
+
 /// The effective configuration, for people.
-pub(crate) fn to_text(config: &Config, context: &Context) -> String {
+fn to_text(config: &Config, context: &Context) -> String {
+    text(config, context, Listed::All)
+}
+
+/// Like `config show`, without the settings that have their defaults.
+pub(crate) fn changed_text(config: &Config, context: &Context) -> String {
+    text(config, context, Listed::Changed)
+}
+
+fn text(config: &Config, context: &Context, listed: Listed) -> String {
     let home = &context.environment.home;
     let mut text = String::new();
     let _ = writeln!(
@@ -78,7 +95,7 @@ pub(crate) fn to_text(config: &Config, context: &Context) -> String {
         );
     }
     heading(&mut text, "settings", false);
-    settings_text(&mut text, config, context);
+    settings_text(&mut text, config, context, listed);
     let lists: Vec<_> = list_rows(config).collect();
     heading(&mut text, "server lists", lists.is_empty());
     for (list, pattern, origin) in lists {
@@ -133,7 +150,7 @@ fn heading(text: &mut String, name: &str, empty: bool) {
     let _ = writeln!(text, "\n{name}{none}");
 }
 
-fn settings_text(text: &mut String, config: &Config, context: &Context) {
+fn settings_text(text: &mut String, config: &Config, context: &Context, listed: Listed) {
     let home = &context.environment.home;
     let place = |origin: &SettingOrigin| match origin {
         SettingOrigin::File(origin) => {
@@ -141,8 +158,14 @@ fn settings_text(text: &mut String, config: &Config, context: &Context) {
         }
         other => other.to_string(),
     };
+    let mut defaults = 0;
     for setting in Setting::all() {
         let effective = config.settings.get(setting);
+        let is_default = matches!(effective.origin, SettingOrigin::Default);
+        if is_default && listed == Listed::Changed {
+            defaults += 1;
+            continue;
+        }
         let _ = write!(
             text,
             "{} = {}  {}",
@@ -159,6 +182,10 @@ fn settings_text(text: &mut String, config: &Config, context: &Context) {
             );
         }
         text.push('\n');
+    }
+    if defaults > 0 {
+        let rest = format!("{defaults} settings have their defaults: `switchboard config show`");
+        let _ = writeln!(text, "{}", paint(style::QUIET, rest));
     }
 }
 

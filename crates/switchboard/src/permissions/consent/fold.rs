@@ -160,6 +160,20 @@ fn mark(count: usize, things: &str, characters: usize, columns: usize) -> String
     }
 }
 
+/// Where to break a full row: after its last blank, or at its end if that would leave more than half of it empty.
+fn word_break(row: &str, room: usize) -> usize {
+    let after_blank = row.rfind(' ').map(|at| at + 1);
+    let kept = |at: &usize| row.get(..*at).map_or(0, columns_of);
+    after_blank
+        .filter(|at| kept(at) * 2 >= room)
+        .unwrap_or(row.len())
+}
+
+fn columns_of(text: &str) -> usize {
+    let width = |character: char| character.width().unwrap_or_default();
+    text.chars().map(width).sum()
+}
+
 /// Formats an entry as rows: its label, then its text. Every further row starts with a bar, so that no text can imitate
 /// another entry or a prompt.
 fn rows(entry: &Entry, columns: usize) -> Vec<String> {
@@ -179,8 +193,10 @@ fn rows(entry: &Entry, columns: usize) -> Vec<String> {
             let shown = if character == '\t' { "    " } else { "" };
             let needed = shown.len().max(character.width().unwrap_or_default());
             if width + needed > room {
+                let rest = row.split_off(word_break(&row, room));
                 begin(&mut row);
-                width = 0;
+                width = columns_of(&rest);
+                row = rest;
             }
             if shown.is_empty() {
                 row.push(character);

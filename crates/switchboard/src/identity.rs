@@ -402,7 +402,7 @@ mod tests {
                 e.idle_shutdown = Some(Duration::from_secs(1));
             }),
             ("limits", NEITHER, |e| {
-                e.limits = Some(LimitsEntry::default())
+                e.limits = Some(LimitsEntry::default());
             }),
         ];
         let of = |name: &str, entry: &ServerEntry| {

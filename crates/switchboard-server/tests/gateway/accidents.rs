@@ -11,7 +11,7 @@
 //! | a question of a server does not arrive on the stream of the call | ContextForge #4302 | [`a_question_arrives_on_the_stream_of_its_call`] |
 //! | a header names another tool than the body | zentinel #443 | [`a_header_that_names_another_tool_is_refused`] |
 //! | another client uses the state of a request | | [`a_state_cannot_be_replayed_by_another_principal`] |
-//! | a server with an empty list looks healthy | LiteLLM #17650 | `reasons` and `doctor` of the CLI tests |
+//! | a server with an empty list looks healthy | LiteLLM #17650 | the state of such a server says so (`state.rs` of the CLI), and `doctor` warns (`doctor/habits.rs` of the host) |
 //! | a client adds a program over HTTP, and it is started | CVE-2026-42271 | [`no_method_adds_a_server`]; untrusted project files: `untrusted` of the CLI tests |
 //! | a token expires in a gateway that runs for long | ContextForge #1023 | `logins` of the test crate: `sixteen_processes_refresh_an_expired_token_once` |
 

@@ -10,7 +10,7 @@ use super::{Era, World, soon};
 
 /// Clients at once, and calls of each.
 const CLIENTS: u64 = 64;
-const CALLS: u64 = 100;
+const CALLS: u64 = 8;
 
 /// A small generator of numbers, the same ones in each run.
 struct Numbers(u64);

@@ -223,11 +223,11 @@ async fn search_finds_and_calls_only_the_tools_of_the_profile() {
 
 #[tokio::test]
 async fn automatic_search_goes_by_the_client() {
-    // Six servers have 42 tools: more than Cursor takes, and few tokens.
+    // Six servers have 54 tools: more than Cursor takes, and few tokens.
     let servers = ["a", "b", "c", "d", "e", "f"];
     for era in [Era::Stateful, Era::Stateless] {
         let world = World::with(Era::Stateful, &servers, GatewayOptions::default());
-        for (name, expected) in [("claude-code", 42), ("cursor-vscode", 3)] {
+        for (name, expected) in [("claude-code", 54), ("cursor-vscode", 3)] {
             let mut client = Client::named(&world, era, name).await;
             let tools = client.request("tools/list", json!({})).await;
             assert_eq!(names(&tools, "tools", "name").len(), expected, "{name}");

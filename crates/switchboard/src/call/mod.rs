@@ -685,15 +685,14 @@ impl Sending<'_> {
 
     async fn once(&self, live: &Live) -> Result<ToolReply, RequestError> {
         let load = &live.spec.load;
-        let slot = match load.try_enter() {
-            Some(slot) => slot,
+        let slot = if let Some(slot) = load.try_enter() {
+            slot
+        } else {
             // Boxed: this rare path must not enlarge the future of every call.
-            None => {
-                let name = self.tool.reference().tool.as_str();
-                let idle = self.timeout.unwrap_or_else(|| live.spec.timeout_of(name));
-                let patience = self.left().map_or(idle, |left| left.min(idle));
-                Box::pin(load.enter(patience)).await?
-            }
+            let name = self.tool.reference().tool.as_str();
+            let idle = self.timeout.unwrap_or_else(|| live.spec.timeout_of(name));
+            let patience = self.left().map_or(idle, |left| left.min(idle));
+            Box::pin(load.enter(patience)).await?
         };
         let peer = live.peer_for(self.caller.as_ref()).await?;
         let answered = peer.answered();

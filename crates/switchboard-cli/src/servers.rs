@@ -154,27 +154,23 @@ impl Servers {
     /// Fails unless clients can use this profile.
     pub(crate) fn need_profile(&self, name: &str) -> Result<(), Failure> {
         let shown = visible(name);
-        match self.config.profile(name) {
-            Some(profile) => match profile.faults.first() {
-                Some(fault) => {
-                    let message = format!("the profile `{shown}` cannot be used");
-                    Err(Failure::new(Exit::Configuration, message)
-                        .because(visible(fault))
-                        .hint("see `switchboard config check`"))
-                }
-                None => Ok(()),
-            },
-            None => {
-                let known = self.config.profiles.iter();
-                let known = known.map(|profile| profile.name.as_str());
-                let hint = match switchboard_config::entry::keys::nearest(name, known) {
-                    Some(near) => format!("did you mean `{}`?", visible(near)),
-                    None => format!("add [profiles.{shown}] to your configuration"),
-                };
-                let message = format!("no profile named `{shown}`");
-                Err(Failure::new(Exit::Configuration, message).hint(hint))
-            }
-        }
+        let Some(profile) = self.config.profile(name) else {
+            let known = self.config.profiles.iter();
+            let known = known.map(|profile| profile.name.as_str());
+            let hint = match switchboard_config::entry::keys::nearest(name, known) {
+                Some(near) => format!("did you mean `{}`?", visible(near)),
+                None => format!("add [profiles.{shown}] to your configuration"),
+            };
+            let message = format!("no profile named `{shown}`");
+            return Err(Failure::new(Exit::Configuration, message).hint(hint));
+        };
+        let Some(fault) = profile.faults.first() else {
+            return Ok(());
+        };
+        let message = format!("the profile `{shown}` cannot be used");
+        Err(Failure::new(Exit::Configuration, message)
+            .because(visible(fault))
+            .hint("see `switchboard config check`"))
     }
 
     /// The failure for an unknown server name.

@@ -116,7 +116,7 @@ pub mod hooks {
     };
 }
 pub mod load {
-    pub use crate::load::{BreakerState, LoadLimits, LoadStatus};
+    pub use crate::load::{BreakerState, LoadLimits, LoadStatus, ServerLoad};
 }
 pub mod own_variables {
     pub use crate::own_variables::is_own_secret;

@@ -108,7 +108,7 @@ pub struct LoadStatus {
 
 /// The load of one server, across reconnects.
 #[derive(Debug)]
-pub(crate) struct ServerLoad {
+pub struct ServerLoad {
     limits: LoadLimits,
     slots: Semaphore,
     waiting: AtomicUsize,

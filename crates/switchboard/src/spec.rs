@@ -58,7 +58,7 @@ pub struct ServerSpec {
     /// Masks its secrets in errors and log lines.
     pub redactor: Redactor,
     /// Its running and waiting requests, within their limits.
-    pub(crate) load: Arc<ServerLoad>,
+    pub load: Arc<ServerLoad>,
 }
 
 /// When a server is connected.

@@ -150,7 +150,6 @@ fn dispatch(mut cli: Cli) -> Outcome {
         Command::Preflight(arguments) => preflight::run(&arguments, &with(cli.global)?),
         Command::Search(arguments) => search::run(&arguments, &through(cli.global)?),
         Command::Call(arguments) => call::run(&arguments, &through(cli.global)?),
-        Command::Preflight(arguments) => preflight::run(&arguments, &with(cli.global)?),
         Command::Status(arguments) => status::run(&arguments, &with(cli.global)?),
         Command::Resources(from) => resources::run(&from, &through(cli.global)?),
         Command::Read(arguments) => read::run(&arguments, &through(cli.global)?),

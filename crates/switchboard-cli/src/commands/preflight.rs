@@ -167,7 +167,7 @@ fn judge<'t>(name: &'t str, catalog: &Catalog, states: &States, engine: &Engine)
                         Some(reason) => (Readiness::Blocked, Some(reason)),
                         None => (Readiness::Ready, None),
                     },
-                    readiness => (readiness, state.reason(server)),
+                    readiness => (readiness, Some(state.reason(server))),
                 },
                 None => (Readiness::Unknown, None),
             };
@@ -182,7 +182,7 @@ fn judge<'t>(name: &'t str, catalog: &Catalog, states: &States, engine: &Engine)
             if let Some((server, state)) = meant
                 && state.readiness() != Readiness::Ready
             {
-                return report(Some(server), state.readiness(), state.reason(server));
+                return report(Some(server), state.readiness(), Some(state.reason(server)));
             }
             let hint = error.hint().map(|hint| format!("; {hint}"));
             let reason = format!("{error}{}", hint.unwrap_or_default());
@@ -224,9 +224,9 @@ impl State {
         }
     }
 
-    fn reason(&self, server: &str) -> Option<String> {
+    fn reason(&self, server: &str) -> String {
         let reason = self.reason.clone();
-        Some(reason.unwrap_or_else(|| format!("server {server} is {}", self.word)))
+        reason.unwrap_or_else(|| format!("server {server} is {}", self.word))
     }
 }
 

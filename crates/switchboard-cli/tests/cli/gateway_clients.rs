@@ -107,8 +107,9 @@ impl Served {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let stderr = String::from_utf8_lossy(&output.stderr);
         let way = self.way;
-        serde_json::from_str(&text)
-            .unwrap_or_else(|error| panic!("{mode:?} {way:?}: {error}\n{text}\n{stderr}"))
+        let parsed = serde_json::from_str(&text);
+        assert!(parsed.is_ok(), "{mode:?} {way:?}:\n{text}\n{stderr}");
+        parsed.unwrap()
     }
 }
 

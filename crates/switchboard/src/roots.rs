@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt as _, ready};
+use serde_json::value::RawValue;
 use switchboard_config::entry::{RootsEntry, ServerEntry};
 use switchboard_protocol::types::capabilities::{ClientCapabilities, RootsCapability};
 use switchboard_protocol::types::elicitation::{ElicitRequestParams, ElicitResult};
@@ -17,7 +18,7 @@ use switchboard_protocol::types::sampling::{CreateMessageRequestParams, CreateMe
 use switchboard_protocol::{ErrorCode, ErrorObject};
 use url::Url;
 
-use crate::handler::ClientHandler;
+use crate::handler::{ClientHandler, QuestionLimits};
 use crate::names::ServerName;
 
 /// The roots of one server.
@@ -157,6 +158,23 @@ impl ClientHandler for WithRoots {
         };
         ready(answer).boxed()
     }
+
+    fn other<'a>(
+        &'a self,
+        server: &'a ServerName,
+        method: &'a str,
+        params: Option<&'a RawValue>,
+    ) -> BoxFuture<'a, Result<Box<RawValue>, ErrorObject<'static>>> {
+        self.handler.other(server, method, params)
+    }
+
+    fn notified(&self, server: &ServerName, method: &str, params: Option<&RawValue>) {
+        self.handler.notified(server, method, params);
+    }
+
+    fn flooded(&self, server: &ServerName, limits: QuestionLimits) {
+        self.handler.flooded(server, limits);
+    }
 }
 
 /// Converts a folder to a root; `None` if it has no file URL, for example a relative path.
@@ -253,5 +271,52 @@ mod tests {
             entry.roots = Some(configured);
             assert_eq!(Roots::of(&entry, workspace, workspace), expected);
         }
+    }
+
+    /// Counts what reaches it besides the requests of the specification.
+    #[derive(Default)]
+    struct Counting(std::sync::atomic::AtomicUsize);
+
+    impl Counting {
+        fn count(&self) {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    impl ClientHandler for Counting {
+        fn other<'a>(
+            &'a self,
+            _: &'a ServerName,
+            _: &'a str,
+            params: Option<&'a RawValue>,
+        ) -> BoxFuture<'a, Result<Box<RawValue>, ErrorObject<'static>>> {
+            self.count();
+            ready(Ok(params.unwrap().to_owned())).boxed()
+        }
+
+        fn notified(&self, _: &ServerName, _: &str, _: Option<&RawValue>) {
+            self.count();
+        }
+
+        fn flooded(&self, _: &ServerName, _: QuestionLimits) {
+            self.count();
+        }
+    }
+
+    #[tokio::test]
+    async fn only_the_roots_of_a_handler_are_replaced() {
+        let counting = Arc::new(Counting::default());
+        let handler: Arc<dyn ClientHandler> = Arc::clone(&counting) as _;
+        let handler = Roots::None.handler(&handler);
+        let (server, params) = (
+            "lab".into(),
+            RawValue::from_string("{}".to_owned()).unwrap(),
+        );
+        let answer = handler.other(&server, "ext/ask", Some(&params)).await;
+        assert_eq!(answer.unwrap().get(), "{}");
+        handler.notified(&server, "ext/note", None);
+        handler.flooded(&server, QuestionLimits::default());
+        assert_eq!(counting.0.load(std::sync::atomic::Ordering::Relaxed), 3);
+        assert!(handler.list_roots(&server).await.is_err());
     }
 }

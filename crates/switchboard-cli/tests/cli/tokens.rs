@@ -105,13 +105,13 @@ fn a_token_is_shown_once_and_stored_as_a_hash() {
     let context = TestContext::new();
     let token = created(&context, "tokens create laptop");
     assert_eq!(token.len(), 64, "{token}");
-    let object = context.json("tokens create ci --profile work --expires 30d");
+    let object = context.json("tokens create ci --profile work --expires 30d --json");
     let secret = object["token"].as_str().unwrap();
     assert_eq!(
         (&object["name"], &object["profile"]),
         (&json!("ci"), &json!("work"))
     );
-    let listed = context.json("tokens list");
+    let listed = context.json("tokens list --json");
     let names: Vec<_> = listed
         .as_array()
         .unwrap()
@@ -160,7 +160,7 @@ fn a_token_is_shown_once_and_stored_as_a_hash() {
     ] {
         assert_eq!(context.line(line).code, code, "{line}");
     }
-    let audit = context.json("audit");
+    let audit = context.json("audit --json");
     let changes: Vec<_> = audit
         .as_array()
         .unwrap()
@@ -196,24 +196,24 @@ fn calls_are_attributed_to_their_token() {
     call("mcp__alpha__unknown", json!({}));
     eventually("the calls are in the audit log", || {
         context
-            .json("audit --client token:ci")
+            .json("audit --client token:ci --json")
             .as_array()
             .unwrap()
             .len()
             == 3
     });
-    let entries = context.json("audit --client token:ci");
+    let entries = context.json("audit --client token:ci --json");
     for entry in entries.as_array().unwrap() {
         assert_eq!(
             (&entry["client"], &entry["by"]),
             (&json!("token:ci"), &json!("gateway"))
         );
     }
-    assert_eq!(context.json("audit --client token:other"), json!([]));
+    assert_eq!(context.json("audit --client token:other --json"), json!([]));
     assert!(context.line("audit").stdout.contains("token:ci"));
     eventually("the use of the token is recorded", || {
-        context.json("tokens list")[0]["last_used"].is_string()
-            || context.json("tokens list")[1]["last_used"].is_string()
+        context.json("tokens list --json")[0]["last_used"].is_string()
+            || context.json("tokens list --json")[1]["last_used"].is_string()
     });
 }
 
@@ -237,7 +237,7 @@ fn a_revoked_token_ends_its_streams_in_a_running_gateway() {
     // The token in the file is the token `default`.
     let default = context.read("state/gateway-token");
     gateway.session(default.trim());
-    assert_eq!(context.json("tokens list")[0]["name"], "default");
+    assert_eq!(context.json("tokens list --json")[0]["name"], "default");
     assert_eq!(context.line("tokens revoke default").code, 0);
     eventually("the token is refused", || {
         gateway

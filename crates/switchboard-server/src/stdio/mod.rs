@@ -40,7 +40,10 @@ pub struct StdioOptions {
     pub max_line_bytes: usize,
     /// Output bytes that may be queued before the client's requests are queued too, and the limit of that second queue.
     pub max_queued_bytes: usize,
-    /// After the input ends: time for running requests to end and for queued output to be written.
+    /// After the input ends: time for running requests to be answered before they are cancelled. A script may write its
+    /// requests and close the pipe at once.
+    pub finishing: Duration,
+    /// After that: time for cancelled requests to end and for queued output to be written.
     pub closing: Duration,
     /// Who the client is.
     pub principal: Principal,
@@ -53,6 +56,7 @@ impl Default for StdioOptions {
         Self {
             max_line_bytes: 16 * 1024 * 1024,
             max_queued_bytes: 4 * 1024 * 1024,
+            finishing: Duration::from_secs(1),
             closing: Duration::from_secs(2),
             principal: Principal::Parent,
             profile: None,
@@ -105,6 +109,15 @@ where
         ended = reading => ended,
         ended = &mut writing => return written(ended),
     };
+    let finishing = async {
+        tokio::select! {
+            () = exchange.ended() => None,
+            written = &mut writing => Some(written),
+        }
+    };
+    if let Ok(Some(failed)) = timeout(options.finishing, finishing).await {
+        return written(failed);
+    }
     exchange.close();
     let closing = async {
         // Running requests may still produce output, so writing continues until they have ended.

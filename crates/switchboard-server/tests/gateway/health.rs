@@ -55,7 +55,7 @@ async fn health_needs_no_token_and_metrics_need_one() {
     assert_eq!((status, body.as_str()), (200, r#"{"status":"ready"}"#));
     let (_, body) = get(address, "/readyz", token).await;
     let detail: Value = serde_json::from_str(&body).unwrap();
-    let expected = json!([{"name": "desk", "state": "connected", "required": false, "tools": 7, "reason": null}]);
+    let expected = json!([{"name": "desk", "state": "connected", "required": false, "tools": 9, "reason": null}]);
     assert_eq!(detail["servers"], expected);
 
     let (status, _) = get(address, "/metrics", None).await;
@@ -68,7 +68,7 @@ async fn health_needs_no_token_and_metrics_need_one() {
         r#"switchboard_call_duration_seconds_count{server="desk",tool="echo"} 1"#,
         r#"switchboard_call_duration_seconds_bucket{server="desk",tool="echo",le="+Inf"} 1"#,
         r#"switchboard_server_state{server="desk",state="connected"} 1"#,
-        r#"switchboard_server_tools{server="desk"} 7"#,
+        r#"switchboard_server_tools{server="desk"} 9"#,
         r#"switchboard_server_restarts_total{server="desk"} 0"#,
         r#"switchboard_requests_running{server="desk"} 0"#,
         r#"switchboard_requests_waiting{server="desk"} 0"#,

@@ -187,6 +187,10 @@ impl ClientHandler for Limited {
         .boxed()
     }
 
+    fn notified(&self, server: &ServerName, method: &str, params: Option<&RawValue>) {
+        self.handler.notified(server, method, params);
+    }
+
     fn flooded(&self, server: &ServerName, limits: QuestionLimits) {
         self.handler.flooded(server, limits);
     }

@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(lines[0].matches('█').count(), 3 + 6 + 12 + 1 + 1 + 6);
         assert_eq!(
             lines[1],
-            "█ system prompt                                500   5 %"
+            "█ system prompt                                500  5.0 %"
         );
         assert!(
             lines[3].starts_with("█ tools of ev\\u{1b}il (3)"),
@@ -298,7 +298,7 @@ mod tests {
         );
         assert_eq!(
             lines[7],
-            "░ free                                        5000  50 %"
+            "░ free                                        5000   50 %"
         );
         assert_eq!(lines[8], "the next request has about 5000 tokens");
         assert_eq!(

@@ -45,6 +45,7 @@ pub enum ContentError {
     },
     /// The profile of the client does not include the server.
     #[error("server \"{server}\" is not in the profile \"{profile}\"")]
+    #[doc(hidden)]
     Profile {
         /// The server.
         server: ServerName,

@@ -57,6 +57,7 @@ pub struct HostSettings {
     /// The policy for new definitions that cannot be pinned.
     pub pins: PinPolicy,
     /// Idle time after which servers are stopped whose entries set none; `None`: never.
+    #[doc(hidden)]
     pub idle_shutdown: Option<Duration>,
 }
 

@@ -28,8 +28,10 @@ pub struct ServerSpec {
     /// If this changes, the server is reconnected; if only other fields change, it is not.
     pub key: ConnectionKey,
     /// Connections with the same key may be shared by the hosts of a daemon; `None`: never.
+    #[doc(hidden)]
     pub share_key: Option<ConnectionKey>,
     /// Whether clients share a connection.
+    #[doc(hidden)]
     pub sharing: Sharing,
     /// Identifies the server regardless of its secrets and deadlines.
     pub identity: ServerIdentity,
@@ -58,6 +60,7 @@ pub struct ServerSpec {
     /// Masks its secrets in errors and log lines.
     pub redactor: Redactor,
     /// Its running and waiting requests, within their limits.
+    #[doc(hidden)]
     pub load: Arc<ServerLoad>,
 }
 
@@ -80,6 +83,7 @@ impl ServerSpec {
 
     /// The same server with other limits of its requests.
     #[must_use]
+    #[doc(hidden)]
     pub fn with_limits(mut self, limits: LoadLimits) -> Self {
         self.load = Arc::new(ServerLoad::new(limits));
         self

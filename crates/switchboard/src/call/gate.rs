@@ -98,6 +98,7 @@ pub struct PendingCall<'a> {
     #[doc(hidden)]
     pub profile: Option<&'a Profile>,
     /// Client for which the call is made, such as `token:ci`; `None` if this process makes it for itself.
+    #[doc(hidden)]
     pub client: Option<&'a Arc<str>>,
 }
 

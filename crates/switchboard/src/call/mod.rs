@@ -121,6 +121,7 @@ pub enum CallError {
     },
     /// The profile of the client does not include the tool.
     #[error("tool {tool} is not in the profile \"{profile}\"")]
+    #[doc(hidden)]
     Profile {
         /// Name, as it was called.
         tool: String,

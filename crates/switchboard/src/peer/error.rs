@@ -61,14 +61,17 @@ pub enum RequestError {
     #[error("the server is overloaded: {running} calls are running, and too many wait")]
     Overloaded {
         /// Requests that run at once.
+        #[doc(hidden)]
         running: usize,
     },
     /// Requests to the server are paused after failures. It was not sent.
     #[error("calls are paused for {} after {failures} failures in a row", seconds(.remaining))]
     Paused {
         /// Failures in a row.
+        #[doc(hidden)]
         failures: u32,
         /// Time until the next attempt.
+        #[doc(hidden)]
         remaining: Duration,
     },
     /// The task of the request was cancelled or failed; the text is the reason.

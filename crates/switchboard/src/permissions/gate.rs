@@ -55,8 +55,10 @@ pub struct Wanted<'a> {
     /// The calling session, for hooks; `None` for that of the gate.
     pub session: Option<&'a str>,
     /// The profile of the client that makes the call, which may restrict it.
+    #[doc(hidden)]
     pub profile: Option<&'a Profile>,
     /// The client for which the call is made; `None` if this process makes it for itself.
+    #[doc(hidden)]
     pub client: Option<&'a Arc<str>>,
 }
 

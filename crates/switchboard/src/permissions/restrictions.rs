@@ -15,10 +15,12 @@ use super::subject::Subject;
 
 /// Rules that can only restrict.
 #[derive(Debug)]
+#[doc(hidden)]
 pub struct Restrictions(Engine);
 
 impl Restrictions {
     /// Compiles rules; `None` if there are none.
+    #[doc(hidden)]
     pub fn new(rules: &[RuleEntry], config: &Config, folders: &Folders) -> Option<Self> {
         if rules.is_empty() {
             return None;
@@ -28,11 +30,13 @@ impl Restrictions {
     }
 
     /// The rules.
+    #[doc(hidden)]
     pub fn rules(&self) -> &[Rule] {
         self.0.rules()
     }
 
     /// The problems of its rules.
+    #[doc(hidden)]
     pub fn problems(&self) -> impl Iterator<Item = &RuleProblem> {
         self.0.problems()
     }

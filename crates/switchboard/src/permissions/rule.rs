@@ -132,6 +132,7 @@ pub enum Because {
         asked: Arc<Grounds>,
     },
     /// The profile of the client does not include the tool.
+    #[doc(hidden)]
     Profile {
         /// The name of the profile.
         name: String,

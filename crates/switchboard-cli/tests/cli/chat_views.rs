@@ -13,7 +13,7 @@ use crate::terminal::{ASKED, Terminal, call, steady};
 
 const WIDTHS: [u16; 3] = [60, 100, 200];
 
-/// So many lines: the word and a number.
+/// A number of lines, with the word in singular or plural.
 fn numbered(word: &str, count: usize) -> String {
     let lines: Vec<String> = (0..count).map(|line| format!("{word} {line}\n")).collect();
     lines.concat()

@@ -275,7 +275,7 @@ fn differs_by(less: &Node<'_>, more: &Node<'_>, key: &str, name: &str) -> bool {
     same(&beside(less), &beside(more)) && same(&table(rest(less)), &table(rest(more)))
 }
 
-/// Whether the server stands there once, as asked for.
+/// Whether the file has the server exactly once, with the requested settings.
 fn is_at(root: &Node<'_>, key: &str, name: &str, node: &Node<'_>) -> bool {
     match root.get(key).map(|found| &found.value) {
         Some(Value::Table(members)) => {

@@ -48,7 +48,7 @@ impl ClientBudget {
         }
     }
 
-    /// Whether so many tools, with definitions of so many tokens, are too much.
+    /// Whether this number of tools, or of tokens in their definitions, exceeds the budget.
     pub(super) fn is_exceeded(self, tools: usize, tokens: u64) -> bool {
         tokens >= self.tokens.max(1) || self.tools.is_some_and(|most| tools > most)
     }

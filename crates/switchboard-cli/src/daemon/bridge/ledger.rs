@@ -407,7 +407,7 @@ fn push<E>(lines: &mut Vec<u8>, encode: impl FnOnce(&mut Vec<u8>) -> Result<(), 
     }
 }
 
-/// The line has been read, so that its length is no reason to refuse it.
+/// The line has been read, so its length is not a reason to reject it.
 fn limits(length: usize) -> Limits {
     Limits {
         max_bytes: length.max(Limits::DEFAULT.max_bytes),
